@@ -57,7 +57,7 @@ export async function startBinarySite(
     });
     return sluice.attach(mcp, { binary: binaryReads });
   };
-  const limits = { maxBinarySize: 2 ** 34 };
+  const limits = { maxBinaryBytes: 2 ** 34 };
   const mcp = sessions ? createSessions(factory, sluice) : createMcpHandler(factory);
   // clients that know nothing of bytes send them as base64
   const plain = withSluice(mcp, sluice, { maxRequestBodySize: 2 ** 22 });

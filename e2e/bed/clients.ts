@@ -33,7 +33,7 @@ function wiring(url: string, official: boolean, options: ConnectOptions) {
     },
     capabilities: official
       ? {}
-      : streamingCapabilities(maxStreamSize === undefined ? {} : { maxStreamSize }),
+      : streamingCapabilities(maxStreamSize === undefined ? {} : { maxStreamBytes: maxStreamSize }),
   };
 }
 

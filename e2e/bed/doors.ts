@@ -87,7 +87,7 @@ export async function openHouse(
   const { origin } = listening;
   const sluice = createSluice({
     // thousands of spellings come from one address
-    limits: { failedRedemptions: false },
+    rates: { failedRedemptions: false },
     storage: createMemoryBackend({ "secret.txt": secret }),
     baseUri: "files://doors/",
     endpoint: `${origin}${publicPath}`,

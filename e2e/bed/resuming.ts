@@ -120,7 +120,7 @@ export function createResuming(options: ResumingOptions = {}): Resuming {
   const factory = (): McpServer => sluice.attach(surveys.server());
   const host = sdkEvents
     ? createSessionsWithEvents(factory, sdkEvents)
-    : createSessions(factory, sluice, { maxPerPrincipal: 1_000 });
+    : createSessions(factory, sluice, { perPrincipal: 1_000 });
   const onError = (error: unknown): void => void errors.push(error);
   const resumed = options.old
     ? undefined

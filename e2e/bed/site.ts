@@ -120,7 +120,7 @@ export async function startSite(options: SiteOptions = {}): Promise<Site> {
     ...(options.accounts && { principal: principalOf }),
     ...own,
     // all come from one address, and tests are about why each of them is refused
-    limits: { ...(options.limitsGuesses ? {} : { failedRedemptions: false }), ...own?.limits },
+    rates: { ...(options.limitsGuesses ? {} : { failedRedemptions: false }), ...own?.rates },
   } as SluiceOptions);
   const { storage: received = createMemoryBackend(), ...uploadsOptions } = options.uploads ?? {};
   const uploads =

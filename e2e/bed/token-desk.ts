@@ -32,7 +32,8 @@ export function createSharedServer(
     principal: () => alice,
     delivery: "downloadUrl",
     // all redeem from one address
-    limits: { perPrincipal: 10_000, perProcess: 10_000, failedRedemptions: false },
+    limits: { streams: { perPrincipal: 10_000, perProcess: 10_000 } },
+    rates: { failedRedemptions: false },
     onError: () => {},
   });
   const header = (): undefined => undefined;

@@ -89,7 +89,7 @@ describe.runIf(deep).each(Object.keys(sources))(
         url: server.hello.url,
         uri: `files://site/${key}`,
         trustedOrigins: [source.settings.redirectOrigin],
-        maxStreamSize: size,
+        maxStreamBytes: size,
         use,
         path: join(folder, "saved"),
       } satisfies DownloadOrder);

@@ -33,7 +33,7 @@ test.each(sdkNames)("an unknown resource is not_found, %s", async (sdk) => {
 
 test.each(sdkNames)("a resource above maxStreamSize is too_large, %s", async (sdk) => {
   const client = await connect(sdk, site.url);
-  await expect(streamResource(client, uri, { maxStreamSize: 1_000 })).rejects.toMatchObject({
+  await expect(streamResource(client, uri, { maxStreamBytes: 1_000 })).rejects.toMatchObject({
     name: "SluiceError",
     code: "too_large",
   });

@@ -82,7 +82,7 @@ async function visitAmong(
   settings: Partial<UnreadSettings>,
   { readers: count, held }: { readers: number; held: number },
 ): Promise<readonly string[]> {
-  const own: UnreadSettings = { fileBytes: 8 * mib, maxConnections: 5_000, ...settings };
+  const own: UnreadSettings = { fileBytes: 8 * mib, connections: 5_000, ...settings };
   const { port } = await shared.ask<{ port: number }>(own);
   const visitTimes = async (times: number): Promise<{ text: string; ms: number }[]> => {
     const visits: { text: string; ms: number }[] = [];
@@ -125,10 +125,12 @@ test(
   { timeout: deep ? 600_000 : 120_000 },
   async () => {
     const all = { readers: crowd, held: crowd };
-    expect(await visitAmong({ limits: { perAddress, perProcess } }, all)).toEqual(served);
+    expect(await visitAmong({ limits: { streams: { perAddress, perProcess } } }, all)).toEqual(
+      served,
+    );
     expect(
       await visitAmong(
-        { limits: { perProcess }, node: { maxRequestsPerAddress: perAddress } },
+        { limits: { streams: { perProcess } }, node: { requests: { perAddress: perAddress } } },
         all,
       ),
     ).toEqual(served);
@@ -137,7 +139,7 @@ test(
 
 test("negative control: without a quota per address they do", { timeout: 120_000 }, async () => {
   const all = { readers: perProcess + 16, held: perProcess + 16 };
-  expect(await visitAmong({ limits: { perProcess } }, all)).not.toEqual(served);
+  expect(await visitAmong({ limits: { streams: { perProcess } } }, all)).not.toEqual(served);
 });
 
 const mixed = deep ? 30_000 : 300;
@@ -168,7 +170,7 @@ test(
   `${mixed} mixed requests leave no more than 2 MB in the heap`,
   { timeout: deep ? 3_600_000 : 120_000 },
   async () => {
-    const own: UnreadSettings = { fileBytes: 8 * mib, limits: { perProcess: 1_000 } };
+    const own: UnreadSettings = { fileBytes: 8 * mib, limits: { streams: { perProcess: 1_000 } } };
     await using server: Server = await startProgram("serve-unread", own);
     const { port } = server.hello;
     const askMany = async (count: number): Promise<void> => {

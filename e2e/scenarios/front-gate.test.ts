@@ -108,7 +108,7 @@ describe("a front handler", () => {
   test("counts no requests of the app's own paths in the limit of an address", async () => {
     await using site = await openOwnSite({
       kind: "McpServer of SDK v1",
-      node: { maxRequestsPerAddress: 1 },
+      node: { requests: { perAddress: 1 } },
     });
     const waiting: (() => void)[] = [];
     site.app.get("/slow", (_req, res) => void waiting.push(() => res.end("slow")));

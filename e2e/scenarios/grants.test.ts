@@ -144,7 +144,10 @@ describe("a single-use grant [SEP-2532/security/should-single-use]", () => {
   });
 
   test("gives them to one of fifty that come at the same time", async () => {
-    await using site = await start({ grant: { use: "once" }, limits: { perPrincipal: 100 } });
+    await using site = await start({
+      grant: { use: "once" },
+      limits: { streams: { perPrincipal: 100 } },
+    });
     const url = await mint(site, "alice-token");
     const answers = await Promise.all(Array.from({ length: 50 }, () => get(url, "alice-token")));
     expect(answers.filter(({ status }) => status === 200)).toHaveLength(1);

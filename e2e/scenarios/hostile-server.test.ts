@@ -241,7 +241,7 @@ describe("maxStreamSize holds [SEP-2532/3.client/must-enforce-max-size] [SEP-253
     answerStreamWith(({ response }) =>
       response.writeHead(200, { "content-length": 1_000_001, "mcp-resource-uri": uri }).write("x"),
     );
-    await expect(download({ maxStreamSize: 1_000_000 })).rejects.toMatchObject({
+    await expect(download({ maxStreamBytes: 1_000_000 })).rejects.toMatchObject({
       code: "too_large",
     });
   });
@@ -257,7 +257,7 @@ describe("maxStreamSize holds [SEP-2532/3.client/must-enforce-max-size] [SEP-253
       };
       more();
     });
-    await expect(download({ maxStreamSize: 1_000_000 })).rejects.toMatchObject({
+    await expect(download({ maxStreamBytes: 1_000_000 })).rejects.toMatchObject({
       code: "too_large",
     });
     expect(sent).toBeLessThan(20_000_000);

@@ -119,7 +119,7 @@ function startShared(
   ]);
   return startSite({
     accounts: Object.fromEntries(accounts),
-    sluice: { storage: storeOf(new Map(stores)), limits: { perProcess: 5_000 } },
+    sluice: { storage: storeOf(new Map(stores)), limits: { streams: { perProcess: 5_000 } } },
   });
 }
 

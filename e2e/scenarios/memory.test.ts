@@ -57,7 +57,7 @@ function download(name: string, use: Use): Promise<DownloadReport> {
     url,
     uri: name.startsWith("made:") ? name : `files://site/${name}`,
     trustedOrigins: redirectOrigins,
-    maxStreamSize: Math.max(size, keptSize),
+    maxStreamBytes: Math.max(size, keptSize),
     use,
     path: join(folder, name.replaceAll(/\W/g, "-")),
   } satisfies DownloadOrder);

@@ -116,6 +116,56 @@ test.each<[string, () => unknown, RegExp]>([
     /^createSluice: there is no option link; did you mean links\?/,
   ],
   [
+    "createSluice: limits without what they count",
+    () => createSluice({ storage, limits: wrong({ perPrincipal: 4 }) }),
+    /^createSluice: limits: there is no option perPrincipal/,
+  ],
+  [
+    "createSluice: a number where limits stand",
+    () => createSluice({ storage, limits: wrong({ streams: 4 }) }),
+    /^createSluice: limits.streams must be an object of { perPrincipal, perAddress, perProcess }/,
+  ],
+  [
+    "createSluice: limits of a mount without what they count",
+    () => createSluice({ mounts: [{ storage, baseUri, limits: wrong({ perProcess: 4 }) }] }),
+    /^createSluice: limits of a mount: there is no option perProcess/,
+  ],
+  [
+    "createSluice: a limiter among the limits at once",
+    () => createSluice({ storage, limits: wrong({ requests: { perPrincipal: {} } }) }),
+    /^createSluice: limits: there is no option requests/,
+  ],
+  [
+    "createSluice: a number among the rates",
+    () => createSluice({ storage, rates: { requests: wrong({ perPrincipal: 4 }) } }),
+    /^createSluice: a limiter must have consume/,
+  ],
+  [
+    "createSluice: a rate of a process",
+    () => createSluice({ storage, rates: { requests: wrong({ perProcess: {} }) } }),
+    /^createSluice: rates.requests: there is no option perProcess/,
+  ],
+  [
+    "createSluice: an address of a client",
+    () => createSluice({ storage, clientAddress: wrong("192.0.2.1") }),
+    /^createSluice: clientAddress is the number of proxies in front, or a function/,
+  ],
+  [
+    "createHandler: a bound of sessions that does not exist",
+    () => createHandler({ sluice, create: createMcp, sessions: wrong({ maxSessions: 4 }) }),
+    /^createHandler: sessions: there is no option maxSessions/,
+  ],
+  [
+    "createUploads: limits without what they count",
+    () => createUploads(sluice, { storage, scan, limits: wrong({ perPrincipal: 4 }) }),
+    /^createUploads: limits: there is no option perPrincipal/,
+  ],
+  [
+    "createWebSocketHandler: a server in the place of its Sluice",
+    () => createWebSocketHandler(createMcp, { ...url, sluice: wrong(mcp) }),
+    /^createWebSocketHandler: sluice must be what createSluice gave/,
+  ],
+  [
     "createSluice: an option of something else",
     () => createSluice({ storage, ...wrong({ retention: 1 }) }),
     /^createSluice: there is no option retention$/,

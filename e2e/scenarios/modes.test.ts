@@ -148,7 +148,7 @@ describe.each(kinds)("a server %s", (kind) => {
         return false;
       };
       const client = await connect(sdk, site.url, { token: "alice-token", maxStreamSize: 5e6 });
-      const stream = await streamResource(client, uri, { maxStreamSize: 5e6 });
+      const stream = await streamResource(client, uri, { maxStreamBytes: 5e6 });
       await stream.body.cancel();
       await client.close();
       meddler.meddle = () => false;

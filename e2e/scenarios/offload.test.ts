@@ -419,8 +419,8 @@ describe.skipIf(!hasNginx)("behind nginx, as documented", () => {
       parts: { "open_file_cache off;": "open_file_cache off; limit_rate 100k;" },
       sluice: {
         grant: { use: "lease" },
-        limits: {
-          perProcess: 1,
+        limits: { streams: { perProcess: 1 } },
+        rates: {
           bytes: { global: { consume: async (_key, points) => void counted.push(points) } },
         },
       },

@@ -22,7 +22,7 @@ test("sixteen connections to a server that lets each principal have eight stream
   while (ratios.length < 3 && (ratios.at(-1) ?? Infinity) >= mostRatio) {
     const before = wire!.sent;
     const stream = await streamResource(client, "files://site/disk.img", {
-      maxStreamSize: sizeBytes,
+      maxStreamBytes: sizeBytes,
       // a refusal that is waited for would be over at once, five times
       timeouts: { pauseScale: 0 },
     });

@@ -10,7 +10,7 @@ import { setTimeout as wait } from "node:timers/promises";
 import type { Client } from "@modelcontextprotocol/client";
 import { streamResource } from "@sluice/client";
 import type { ClientStreaming, RevisionKind } from "@sluice/core/internal";
-import type { ProviderOptions, ProvideRequest, StreamLimits } from "@sluice/server";
+import type { ProviderOptions, ProvideRequest, ClientLimits } from "@sluice/server";
 import { describe, expect, test, vi } from "vitest";
 import { connect } from "../bed/clients.ts";
 import { call, send, streamRequest, type RawAnswer } from "../bed/raw.ts";
@@ -61,9 +61,9 @@ const faults: Readonly<Record<string, ProviderOptions>> = {
   "stalls in the middle": {
     open: (request) =>
       made(request, { until: 90_000, atLast: () => once(request.signal, "abort") }),
-    stallTimeoutMs: 100,
+    idleMs: 100,
   },
-  "never answers": { open: () => new Promise(() => {}), stallTimeoutMs: 100 },
+  "never answers": { open: () => new Promise(() => {}), idleMs: 100 },
   "ends before the size that it told": {
     open: (request) => made(request, { until: 90_000 }),
     describe: described,
@@ -91,9 +91,11 @@ const faults: Readonly<Record<string, ProviderOptions>> = {
 
 async function startProviding(
   providers: Readonly<Record<string, ProviderOptions>>,
-  limits: StreamLimits = {},
+  limits: ClientLimits = {},
 ): Promise<Site> {
-  const site = await startSite({ sluice: { limits, onError: () => {}, onWarning: () => {} } });
+  const site = await startSite({
+    sluice: { limits: { streams: limits }, onError: () => {}, onWarning: () => {} },
+  });
   for (const [uri, provider] of Object.entries(providers)) site.sluice.provide(uri, provider);
   return site;
 }

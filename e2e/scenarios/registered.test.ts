@@ -72,7 +72,7 @@ describe.each(sdkNames)("a server of SDK v2, streamed to %s", (sdk) => {
       await expect(streamResource(client, "app://none")).rejects.toMatchObject({
         code: "not_found",
       });
-      const tight = streamResource(client, "app://photo", { maxStreamSize: 1_000 });
+      const tight = streamResource(client, "app://photo", { maxStreamBytes: 1_000 });
       await expect(tight).rejects.toMatchObject({ code: "too_large" });
       const stored = await streamResource(client, "files://site/a.txt");
       expect((await buffer(stream(stored))).toString()).toBe("stored");
@@ -184,7 +184,7 @@ describe.each(kindNames)("%s with a transport of its app", (kind) => {
       attach,
       register,
       isStateless: true,
-      sluice: { principal, limits: { perPrincipal: 1 } },
+      sluice: { principal, limits: { streams: { perPrincipal: 1 } } },
       node: { authenticate },
     });
     const started = new Promise<void>((resolve) => (begun = resolve));

@@ -36,11 +36,11 @@ describe.skipIf(!hasBrowser)("a page of another origin in a browser", () => {
     await pages?.close();
   });
 
-  const start = (origins: readonly string[], stallTimeoutMs = 30_000): Promise<Served> =>
+  const start = (origins: readonly string[], idleMs = 30_000): Promise<Served> =>
     serve({
       sluice: { storage: createMemoryBackend({ "disk.img": content }) },
       http: { origins },
-      node: { stallTimeoutMs },
+      node: { idleMs },
     });
   const begin = (url: string, isPaused: boolean): Promise<void> =>
     tab.evaluate((args) => page.begin(...args), [url, uri, isPaused] as const);

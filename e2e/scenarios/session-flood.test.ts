@@ -101,13 +101,13 @@ async function endInvented({ handler }: House, count: number): Promise<Set<numbe
 
 describe("a flood of invented DELETEs", () => {
   test("takes no room: tokens, tickets, pages and states are issued afterwards", async () => {
-    const house = createHouse(createMemoryStores({ maxRecords: invented / 2 }));
+    const house = createHouse(createMemoryStores({ records: { perProcess: invented / 2 } }));
     expect(await endInvented(house, invented)).toEqual(new Set([200]));
     await issueAll(house, "ann");
   });
 
   test("does not revive a session that was ended, nor does a flood of sessions of another principal", async () => {
-    const { sluice, handler } = createHouse(createMemoryStores({ maxRecords: 100 }));
+    const { sluice, handler } = createHouse(createMemoryStores({ records: { perProcess: 100 } }));
     const session = async (name: string, sessionId: string) =>
       sluice.host.identify({ authInfo: authInfoOf(name), sessionId, header: () => undefined });
     const ann = await session("ann", "of-ann");
@@ -131,7 +131,7 @@ describe("a flood of invented DELETEs", () => {
   });
 
   test("negative control: a store that keeps every end has no room left for anything else", async () => {
-    const stores = createMemoryStores({ maxRecords: 100, maxRecordsPerOwner: 100 });
+    const stores = createMemoryStores({ records: { perProcess: 100, perPrincipal: 100 } });
     const store = stores.state;
     const twin: StateStore = {
       ...store,
@@ -151,7 +151,7 @@ describe("a flood of invented DELETEs", () => {
 
 describe("a principal with its full share of the store", () => {
   test("is throttled for every kind of record, and other principals are not", async () => {
-    const house = createHouse(createMemoryStores({ maxRecords: 100 }));
+    const house = createHouse(createMemoryStores({ records: { perProcess: 100 } }));
     const mallory = await identify(house.sluice, "mallory");
     const fill = async () => {
       for (;;) await house.sluice.host.mint(mallory, "a.bin", undefined);
@@ -167,7 +167,7 @@ describe("a principal with its full share of the store", () => {
       baseUri: "files://demo/",
       endpoint,
       keys: "ephemeral",
-      stores: createMemoryStores({ maxRecords: 100 }),
+      stores: createMemoryStores({ records: { perProcess: 100 } }),
       grant: { tokens: "stored" },
       onWarning: () => {},
     });
@@ -201,7 +201,12 @@ describe.runIf(hasRedis)("the same in Redis", () => {
     { tags: "slow" },
     async () => {
       const prefix = "{flood}:";
-      const state = createRedisStores({ redis, prefix, durable: true, maxRecordsPerOwner: 10 });
+      const state = createRedisStores({
+        redis,
+        prefix,
+        durable: true,
+        records: { perPrincipal: 10 },
+      });
       const house = createHouse(state);
       await endInvented(house, Math.min(invented, 10_000));
       expect(await redis.keys(`${prefix}*`)).toEqual([]);

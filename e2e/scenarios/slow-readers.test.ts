@@ -20,7 +20,7 @@ import { baseUri, type Site, type SiteOptions } from "../bed/site.ts";
 /** A minute of a reader passes in `60 / pace` seconds: rates are higher by that, and times shorter. The buffers stay as large. */
 const pace = 20;
 const seconds = 20;
-const node = { stallTimeoutMs: 45_000 / pace, minBytesPerSecond: 4_096 * pace };
+const node = { idleMs: 45_000 / pace, minBytesPerSecond: 4_096 * pace };
 const rates = [6_000, 20_000, 60_000, 100_000, 200_000];
 
 const isDeep = process.env["SLUICE_DEEP"] !== undefined;
@@ -162,7 +162,7 @@ test("a reader that stops is given up, on this machine within what is a minute f
 });
 
 test.skipIf(!isDeep)("500 readers at 16 KB a second are all there after ten minutes", async () => {
-  const site = await openSite({ node: () => ({}), sluice: { limits: wide } });
+  const site = await openSite({ node: () => ({}), sluice: { limits: { streams: wide } } });
   const reads = await Promise.all(
     Array.from({ length: 500 }, async () => readUrl(await linkOf(site))),
   );

@@ -132,15 +132,15 @@ test(
   "negative control: a permit that is returned when storage was read is detected",
   { timeout: 90_000 },
   async () => {
-    const server = await start({ early: true, node: { unsent: { perProcess: unlimited } } });
+    const server = await start({ early: true, node: { bufferedBytes: { perProcess: unlimited } } });
     expect(await growthOf(server, overHttp, 18)).toBeGreaterThan(most);
   },
 );
 
 test("negative control: frames that nothing counts are detected", { timeout: 90_000 }, async () => {
   const server = await start({
-    limits: { ...slots, answers: { perPrincipal: unlimited, perProcess: unlimited } },
-    ws: { maxBufferedBytesPerProcess: unlimited },
+    limits: { streams: slots, responseBytes: { perPrincipal: unlimited, perProcess: unlimited } },
+    ws: { bufferedBytes: { perProcess: unlimited } },
   });
   expect(await growthOf(server, overWebSocket, 8)).toBeGreaterThan(most);
 });

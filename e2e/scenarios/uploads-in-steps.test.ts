@@ -84,7 +84,7 @@ describe.each([
     const { backend, countUnfinished } = await startService();
     const seen = { moved: 0, listings: 0 };
     const server = await startUploadServer({
-      uploads: { sweepEveryMs: 3_600_000 },
+      uploads: { sweepIntervalMs: 3_600_000 },
       kind: () => counted(backend, seen),
     });
     const bytes = noise(21 * MiB);

@@ -430,14 +430,14 @@ test("our client rejects what was not asked for before it opens or sends anythin
   ];
   for (const picked of picks) {
     const client = await sender("SDK v2, modern", site, {
-      maxFileSize: 7_000_000,
+      maxFileBytes: 7_000_000,
       onFilesRequested: () => ({ action: "accept", files: { picture: picked } }),
       onProgress: ({ name }) => sent.push(name),
     });
     await expect(look(client)).rejects.toThrow(/client: field "picture"/);
   }
   const small = await sender("SDK v2, modern", site, {
-    maxFileSize: 1_000,
+    maxFileBytes: 1_000,
     onFilesRequested({ fields }) {
       expect(fields[0]!.maxBytes).toBe(1_000);
       return { action: "accept", files: { picture: [sunsetBlob] } };
@@ -457,7 +457,7 @@ test(
       [{}, new File(["plain text"], "sunset.png", { type: "image/png" }), 415],
       [{}, new File(["a,b"], "table.csv", { type: "text/csv" }), 415],
       [{}, new File([png(5_000_001)], "sunset.png", { type: "image/png" }), 413],
-      [{ quota: { bytes: 1_000 } }, sunsetFile, 507],
+      [{ limits: { fileBytes: { perPrincipal: 1_000 } } }, sunsetFile, 507],
     ];
     for (const [uploads, file, status] of refused) {
       const site = await startAsking({ uploads, sluice: { onError() {} } });
@@ -530,7 +530,7 @@ test("requests to upload endpoints are limited in rate, for each caller alone [S
       if (isOver) over.add(key);
     },
   };
-  const site = await startAsking({ sluice: { limits: { requests: { perPrincipal } } } });
+  const site = await startAsking({ sluice: { rates: { requests: { perPrincipal } } } });
   const post = async (question: Question, token: string): Promise<Response> =>
     fetch(question.uploadEndpoints["picture"]!.url, {
       method: "POST",
@@ -564,7 +564,10 @@ test("requests to upload endpoints are limited in rate, for each caller alone [S
 });
 
 test("uploads are limited per caller", async () => {
-  const site = await startAsking({ uploads: { quota: { files: 1 } }, sluice: { onError() {} } });
+  const site = await startAsking({
+    uploads: { limits: { files: { perPrincipal: 1 } } },
+    sluice: { onError() {} },
+  });
   const send = async (token: string) => {
     const client = await connectSender("SDK v2, modern", site.url, {
       token,

@@ -51,7 +51,7 @@ async function stream({ url, uri, path, trustedOrigins = [] }: Errand): Promise<
   const startedAt = performance.now();
   const resource = await streamResource(client, uri, {
     trustedOrigins,
-    maxStreamSize: 2 ** 40,
+    maxStreamBytes: 2 ** 40,
     onProgress: tellNews,
   });
   await resource.saveTo(path);

@@ -13,7 +13,7 @@ export interface DownloadOrder {
   /** Where to save. */
   readonly path?: string;
   readonly trustedOrigins?: readonly string[];
-  readonly maxStreamSize?: number;
+  readonly maxStreamBytes?: number;
 }
 
 /** How it went. */

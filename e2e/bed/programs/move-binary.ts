@@ -34,7 +34,7 @@ export interface MoveReport {
 }
 
 const memory = watchMemory();
-const options = { maxBinarySize: 2 ** 34 };
+const options = { maxBinaryBytes: 2 ** 34 };
 
 async function run(order: MoveOrder): Promise<MoveReport> {
   const { over, url } = order;

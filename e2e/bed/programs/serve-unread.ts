@@ -22,7 +22,7 @@ export interface UnreadSettings {
   readonly limits?: SluiceOptions["limits"];
   readonly node?: NodeHandlerOptions;
   readonly ws?: Partial<WebSocketHandlerOptions>;
-  readonly maxConnections?: number;
+  readonly connections?: number;
   /** Gives places back when storage was read, as a transport does that does not say when answers are sent. */
   readonly early?: boolean;
 }
@@ -34,9 +34,9 @@ const outcomes: Record<string, number> = {};
 
 /** Starts a server; gives its port. */
 async function serve(settings: UnreadSettings): Promise<number> {
-  const { fileBytes, limits, node, early = false, maxConnections = 2_000 } = settings;
+  const { fileBytes, limits, node, early = false, connections = 2_000 } = settings;
 
-  const http = hardenServer(createServer(), { maxConnections });
+  const http = hardenServer(createServer(), { connections: { perProcess: connections } });
   const { port } = await listen(http);
   const endpoint = `http://127.0.0.1:${port}/mcp`;
   const sluice = createSluice({

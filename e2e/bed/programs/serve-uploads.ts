@@ -50,7 +50,7 @@ const uploads = createUploads(sluice, {
   stores: createRedisStores({ redis, timeoutMs: 1_000 }),
   scan: "none",
   // the places of killed processes are taken for a minute
-  quota: { concurrent: 50 },
+  limits: { requests: { perPrincipal: 50 } },
 });
 const terms = { accept: [], maxBytes: 2 ** 26, maxFiles: 1 };
 const handler = withUploads(withSluice({ fetch: async () => new Response() }, sluice), uploads);

@@ -57,7 +57,7 @@ const site = await startSite({
     },
     redirectOrigins,
     ...(pageSize !== undefined && { pageSize }),
-    ...(mostStreams !== undefined && { limits: { perProcess: mostStreams } }),
+    ...(mostStreams !== undefined && { limits: { streams: { perProcess: mostStreams } } }),
     ...(hides !== undefined && {
       access: (_who, uri) => (uri.endsWith(hides) ? "hide" : "allow"),
     }),

@@ -29,7 +29,7 @@ function receive(options: Partial<BinaryPeerOptions> = {}): Receiving {
   const peer = createBinaryPeer({
     role: "server",
     mode: "stream",
-    maxBinarySize: 1_000,
+    maxBinaryBytes: 1_000,
     onEnd: ended,
     declared: { binaryTransfer: { supported: true } },
     ...options,
@@ -83,7 +83,7 @@ describe("a transfer", () => {
     vi.useFakeTimers();
     onTestFinished(() => void vi.useRealTimers());
     const size = 20 * bytesAtOnce;
-    const { begin, ended } = receive({ maxBinarySize: size });
+    const { begin, ended } = receive({ maxBinaryBytes: size });
     const { opened, incoming } = begin({ size });
     const reader = opened.body.getReader();
     const reading = (async () => {
@@ -108,7 +108,7 @@ describe("a transfer", () => {
     vi.useFakeTimers();
     onTestFinished(() => void vi.useRealTimers());
     const size = 200_000;
-    const { begin, ended } = receive({ maxBinarySize: size });
+    const { begin, ended } = receive({ maxBinaryBytes: size });
     const streams = Array.from({ length: 4 }, () => begin({ size }));
     for (const { opened } of streams) void new Response(opened.body).arrayBuffer().catch(() => {});
     const unread = begin({ size });
@@ -228,7 +228,7 @@ describe("a transfer", () => {
   });
 
   test("keeps none of the buffers whose views its tiny chunks are", async () => {
-    const { begin } = receive({ maxBinarySize: 2 ** 20 });
+    const { begin } = receive({ maxBinaryBytes: 2 ** 20 });
     const { opened, incoming } = begin({ size: 2 ** 13 });
     for (let i = 0; i < 2 ** 10; i += 1)
       void incoming.write(new Uint8Array(2 ** 16).subarray(0, 8));
@@ -322,7 +322,7 @@ describe("an inbox", () => {
   });
 
   test("a peer that declared nothing announces nothing: its text is only text", () => {
-    const peer = createBinaryPeer({ role: "client", mode: "stream", maxBinarySize: 9 });
+    const peer = createBinaryPeer({ role: "client", mode: "stream", maxBinaryBytes: 9 });
     onTestFinished(() => peer.close(new Error("over")));
     const message = { id: 1, result: { binaryRef: { streamId: crypto.randomUUID(), size: 1 } } };
     const { refs, message: same } = peer.received(structuredClone(message));

@@ -161,7 +161,7 @@ describe("answers", () => {
       ["corrupt", bytes],
     ],
   ])("%s ends that transfer by name, and the next one comes", async (_, response, outcomes) => {
-    const client = await talk({ maxBinarySize: 20 });
+    const client = await talk({ maxBinaryBytes: 20 });
     client.next = response;
     expect(await Promise.all((await client.read()).map(outcome))).toEqual(outcomes);
     const third = second.replaceAll("2", "3");

@@ -12,7 +12,7 @@ function connection(size: number, sentBytes: number, ref: object = {}): object {
   const peer = createBinaryPeer({
     role: "server",
     mode: "stream",
-    maxBinarySize: 2 ** 26,
+    maxBinaryBytes: 2 ** 26,
     windowBytes: 2 ** 26,
     declared: { binaryTransfer: { supported: true } },
   });

@@ -41,7 +41,7 @@ test("bytes that come faster than a reader takes them leave others their turn", 
   const peer = createBinaryPeer({
     role: "server",
     mode: "multipart",
-    maxBinarySize: size,
+    maxBinaryBytes: size,
     declared: { binaryTransfer: { supported: true } },
   });
   onTestFinished(() => peer.close(new Error("over")));

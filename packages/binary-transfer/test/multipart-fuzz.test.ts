@@ -92,7 +92,7 @@ async function take(text: string, random: Random): Promise<unknown[]> {
   const peer = createBinaryPeer({
     role: "client",
     mode: "multipart",
-    maxBinarySize: 100,
+    maxBinaryBytes: 100,
     declared: capabilities,
   });
   const faults: unknown[] = [];

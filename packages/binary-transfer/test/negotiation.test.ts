@@ -12,7 +12,7 @@ function peer(options: Partial<BinaryPeerOptions> = {}): BinaryPeer {
   const made = createBinaryPeer({
     role: "server",
     mode: "stream",
-    maxBinarySize: 1_000,
+    maxBinaryBytes: 1_000,
     ...options,
   });
   onTestFinished(() => made.close(new Error("over")));
@@ -64,7 +64,7 @@ describe("a client", () => {
     client.received({ id: 9, result: { capabilities } });
     expect(client.terms).toBeUndefined();
     client.received({ id: 1, result: { capabilities } });
-    expect(client.terms).toEqual({ maxBinarySize: 1_000 });
+    expect(client.terms).toEqual({ maxBinaryBytes: 1_000 });
   });
 });
 
@@ -90,7 +90,7 @@ describe("a server", () => {
   ])("agrees with a client that declares %s", (_what, capabilities) => {
     const server = peer();
     server.received(initialize(capabilities));
-    expect(server.terms).toEqual({ maxBinarySize: 1_000 });
+    expect(server.terms).toEqual({ maxBinaryBytes: 1_000 });
   });
 
   test.each([
@@ -112,12 +112,12 @@ describe("a server", () => {
   test("the smaller limit holds, and chunks only where both ends know them [BINARY/security/size-limits]", () => {
     const server = peer({ interleave: { windowBytes: 4_096 } });
     server.received(initialize({ binaryTransfer: { supported: true, maxBinarySize: 10 } }));
-    expect(server.terms).toEqual({ maxBinarySize: 10 });
+    expect(server.terms).toEqual({ maxBinaryBytes: 10 });
     const interleave = { windowBytes: 5_000 };
     server.received(initialize(extension({ supported: true, maxBinarySize: 2_000, interleave })));
-    expect(server.terms).toEqual({ maxBinarySize: 1_000, interleave });
+    expect(server.terms).toEqual({ maxBinaryBytes: 1_000, interleave });
     server.received(initialize(extension({ supported: true, interleave: { windowBytes: 1 } })));
-    expect(server.terms).toEqual({ maxBinarySize: 1_000 });
+    expect(server.terms).toEqual({ maxBinaryBytes: 1_000 });
   });
 
   test("handlers find the connection by a tag that no peer can set", () => {
@@ -136,7 +136,7 @@ describe("a server", () => {
       kept: 1,
       [BINARY_EXTENSION_ID]: {
         connection: expect.stringMatching(/^[0-9a-f-]{36}$/),
-        maxBinarySize: 1_000,
+        maxBinaryBytes: 1_000,
         transferMode: "binary",
       },
     });

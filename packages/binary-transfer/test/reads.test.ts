@@ -24,7 +24,7 @@ interface Reading {
   }>;
 }
 
-function serve(options: Partial<SluiceOptions> = {}, maxBinarySize = 1_000): Reading {
+function serve(options: Partial<SluiceOptions> = {}, maxBinaryBytes = 1_000): Reading {
   const records: AuditRecord[] = [];
   const sluice = createSluice({
     storage: createMemoryBackend({ "a.bin": bytes }),
@@ -42,7 +42,7 @@ function serve(options: Partial<SluiceOptions> = {}, maxBinarySize = 1_000): Rea
   const peer = createBinaryPeer({
     role: "server",
     mode: "stream",
-    maxBinarySize,
+    maxBinaryBytes,
     declared: { binaryTransfer: { supported: true } },
   });
   onTestFinished(() => peer.close(new Error("over")));
@@ -118,7 +118,7 @@ test("access rules hold for bytes as they do for base64", async () => {
 });
 
 test("bytes count as open streams until they are through, even if their message is never sent", async () => {
-  const { read, peer } = serve({ limits: { perProcess: 1 } });
+  const { read, peer } = serve({ limits: { streams: { perProcess: 1 } } });
   const { streams } = await read();
   expect((await read()).error).toMatchObject({ data: { reason: "busy" } });
   streams[0]!.end({ outcome: "aborted", bytes: 0 });
@@ -145,7 +145,7 @@ test("a connection that goes while its resource is opened keeps no place", async
       return memory.open(...asked);
     },
   };
-  const limits = { perProcess: 1 };
+  const limits = { streams: { perProcess: 1 } };
   const { read, peer, records } = serve({ storage, limits, onError: () => {} });
   leaver = peer;
   expect((await read()).error).toBeDefined();

@@ -21,7 +21,7 @@ interface Ends {
 
 /** Two ends that have met. */
 function meet(options: Partial<BinaryPeerOptions> = {}): Ends {
-  const ability = { mode: "stream" as const, maxBinarySize: 1_000, ...options };
+  const ability = { mode: "stream" as const, maxBinaryBytes: 1_000, ...options };
   const server = createBinaryPeer({ ...ability, role: "server" });
   const client = createBinaryPeer({ ...ability, role: "client" });
   onTestFinished(() => {
@@ -106,7 +106,7 @@ describe("content", () => {
   );
 
   test("it is base64 over the limit of the peer, and refused over that of base64", async () => {
-    const { ctx } = meet({ maxBinarySize: 499 });
+    const { ctx } = meet({ maxBinaryBytes: 499 });
     expect(await binaryContent(ctx, picture)).toMatchObject({
       data: Buffer.from(bytes).toString("base64"),
     });

@@ -202,7 +202,7 @@ describe("the end of a session", () => {
   });
 
   test("comes when it was idle, and not while its stream is open", { tags: "slow" }, async () => {
-    const hosting = await startHosts(quiet, { idleMs: 1_000 });
+    const hosting = await startHosts(quiet, { sessions: { idleMs: 1_000 } });
     const idle = await openSession(hosting);
     const used = await openSession(hosting);
     const abort = new AbortController();
@@ -279,7 +279,7 @@ describe("the end of a session", () => {
 describe("limits", () => {
   test("a full bridge ends an idle session for a new one, and refuses when all are in use", async () => {
     const peer = await startLegacyPeer();
-    const hosting = await startHostsTo(peer.url, { maxSessions: 2 });
+    const hosting = await startHostsTo(peer.url, { sessions: { perProcess: 2 } });
     const first = await openSession(hosting);
     const second = await openSession(hosting);
     await openSession(hosting);
@@ -337,8 +337,8 @@ describe("limits", () => {
     expect(await answerTo(text)).not.toContain("arrays");
   });
 
-  test.each([0, 1.5, -1, Number.NaN])("%d is not a valid bound", (maxSessions) => {
-    expect(() => createHttpHosts({ open: quiet, maxSessions })).toThrow(RangeError);
+  test.each([0, 1.5, -1, Number.NaN])("%d is not a valid bound", (perProcess) => {
+    expect(() => createHttpHosts({ open: quiet, sessions: { perProcess } })).toThrow(RangeError);
   });
 });
 

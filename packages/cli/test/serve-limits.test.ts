@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import { uploadQuota } from "../src/serve/serve-limits.ts";
+import { uploadLimits } from "../src/serve/serve-limits.ts";
 import { serveHere } from "./run-here.ts";
 import type { Served } from "./sluice.ts";
 
@@ -120,6 +120,11 @@ test("a file of 20 GiB may be sent where as much is allowed", async () => {
 });
 
 test("every upload that may run has room for the largest file, at any size", () => {
-  expect(uploadQuota(2 ** 30)).toEqual({ concurrent: 64, bytes: 2 ** 36 });
-  expect(uploadQuota(Number.MAX_SAFE_INTEGER).bytes).toBe(Number.MAX_SAFE_INTEGER);
+  expect(uploadLimits(2 ** 30)).toEqual({
+    requests: { perPrincipal: 64 },
+    fileBytes: { perPrincipal: 2 ** 36 },
+  });
+  expect(uploadLimits(Number.MAX_SAFE_INTEGER).fileBytes).toEqual({
+    perPrincipal: Number.MAX_SAFE_INTEGER,
+  });
 });

@@ -1,5 +1,5 @@
 export { SluiceError, type FetchLike, type SluiceErrorCode } from "@sluice/core";
-export type { ClientStreaming, DeliveryMode } from "@sluice/core/internal";
+export type { DeliveryMode } from "@sluice/core/internal";
 export type { RequestingClient } from "./calls/stream-calls.ts";
 export type { StreamingCapabilities, StreamingExtension } from "./calls/stream-calls.ts";
 export { createStreaming, type Streaming, type StreamingOptions } from "./calls/streaming.ts";

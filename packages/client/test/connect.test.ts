@@ -158,9 +158,9 @@ describe("saveResource", () => {
     });
     expect((await readFile(saved.path)).equals(content)).toBe(true);
     expect(counts.at(-1)).toBe(content.length);
-    await expect(saveResource(client, uri, directory, { maxStreamSize: 10 })).rejects.toMatchObject(
-      { code: "too_large" },
-    );
+    await expect(
+      saveResource(client, uri, directory, { maxStreamBytes: 10 }),
+    ).rejects.toMatchObject({ code: "too_large" });
     await client.close();
   });
 

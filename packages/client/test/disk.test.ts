@@ -12,8 +12,8 @@ import {
 } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { expect, test } from "vitest";
-import { streamResource, type ResourceStream } from "@sluice/client";
+import { expect, onTestFinished, test } from "vitest";
+import { streamResource, type ResourceStream, type TransferCount } from "@sluice/client";
 import { withStreaming } from "@sluice/client/internal";
 import { diskError } from "../src/save/disk-error.ts";
 import { createPartFile, partFileOf, type PartFile } from "../src/save/part-file.ts";
@@ -72,6 +72,57 @@ test("a disk that fills up on the way is no_space, and everything written is giv
     expect(await readdir(disk.path)).toEqual([]);
   }
   await expect.poll(() => server.open(), { timeout: 3_500 }).toBe(0);
+});
+
+test("a save has no bound but the room on its disk, a body has 1 GiB", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "sluice-room-"));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  await using server = await startRawServer({
+    stream(request, res) {
+      const headers = { etag: '"v1"', "mcp-resource-uri": request.params.uri };
+      res.writeHead(200, { ...headers, "content-length": 2 ** 52 }).write("x");
+    },
+  });
+  const opened = await open(server);
+  expect(opened.size).toBe(2 ** 52);
+  expect(server.seen.at(-1)?.body).not.toContain("maxStreamSize");
+  await expect(opened.body.getReader().read()).rejects.toMatchObject({ code: "too_large" });
+  const saving = (await open(server)).saveTo(`${folder}/`);
+  await expect(saving).rejects.toMatchObject({ code: "no_space", message: /do not fit/ });
+  expect(await readdir(folder)).toEqual([]);
+});
+
+test.for<[string, number | undefined]>([
+  ["whose size is not told", undefined],
+  ["that is larger than it was told", 1_000],
+])("a body without end %s leaves room on the disk", async ([, told], context) => {
+  await using disk = await mountTiny(160);
+  if (!disk) {
+    context.skip("this process may not mount a small file system");
+    return;
+  }
+  const chunk = Buffer.alloc(2 ** 20);
+  let answers = 0;
+  await using server = await startRawServer({
+    stream(request, res) {
+      const headers = { etag: `"v${answers}"`, "mcp-resource-uri": request.params.uri };
+      answers += 1;
+      // the first one breaks off, and another version comes in its place
+      const isFirst = told !== undefined && answers === 1;
+      res.writeHead(200, isFirst ? { ...headers, "content-length": told } : headers);
+      const send = (): void =>
+        void (res.write(chunk) ? setImmediate(send) : res.once("drain", send));
+      if (isFirst) res.write("x", () => res.destroy());
+      else send();
+    },
+  });
+  let arrived = 0;
+  const onProgress = ({ bytes }: TransferCount): void => void (arrived = Math.max(arrived, bytes));
+  const saving = (await open(server)).saveTo(disk.path, { onProgress });
+  await expect(saving).rejects.toMatchObject({ code: "no_space" });
+  expect(arrived).toBeGreaterThan(60 * 2 ** 20);
+  expect(arrived).toBeLessThan(80 * 2 ** 20);
+  expect(await readdir(disk.path)).toEqual([]);
 });
 
 test("a write that the disk refuses reaches the next writer, once and by its cause", async () => {

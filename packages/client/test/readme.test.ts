@@ -67,7 +67,7 @@ test("the save of the README", async () => {
 test("the read of the README", async () => {
   // #region read
   const stream = await streamResource(client, "files://demo/big.iso", {
-    maxStreamSize: 50 * 2 ** 30,
+    maxStreamBytes: 50 * 2 ** 30,
     signal: AbortSignal.timeout(3_600_000),
   });
   const hash = createHash("sha256");

@@ -126,12 +126,12 @@ describe.each([
     for (const ask of ["read", "describe"] as const) {
       const signal = AbortSignal.abort(new Error("enough"));
       await expect(cache[ask](uri, { ...options, signal })).rejects.toBe(signal.reason);
-      await expect(cache[ask](uri, { ...options, maxStreamSize: 4 })).rejects.toMatchObject({
+      await expect(cache[ask](uri, { ...options, maxStreamBytes: 4 })).rejects.toMatchObject({
         code: "too_large",
       });
       expect(requests).toBeGreaterThan(1);
     }
-    expect(await cache.read(uri, { ...options, maxStreamSize: 5 })).toMatchObject({
+    expect(await cache.read(uri, { ...options, maxStreamBytes: 5 })).toMatchObject({
       source: "kept",
     });
   });

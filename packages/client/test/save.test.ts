@@ -318,7 +318,7 @@ test("a file that cannot fit is refused before its bytes are fetched", async () 
       return true;
     },
   });
-  const stream = await open(server, { maxStreamSize: Number.MAX_SAFE_INTEGER });
+  const stream = await open(server, { maxStreamBytes: Number.MAX_SAFE_INTEGER });
   await expect(stream.saveTo(directory)).rejects.toMatchObject({ code: "no_space" });
   expect(sent).toBeLessThanOrEqual(small.length);
   expect(await readdir(directory)).toEqual([]);

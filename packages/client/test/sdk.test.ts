@@ -10,7 +10,7 @@ import { streamingCapabilities, withStreaming } from "@sluice/client/internal";
 import { reply, replyUrl, startRawServer, type RawServer } from "./raw-server.ts";
 
 const info = { name: "test", version: "1.0.0" };
-const capabilities = streamingCapabilities({ maxStreamSize: 5_000_000 });
+const capabilities = streamingCapabilities({ maxStreamBytes: 5_000_000 });
 const bytes = Buffer.alloc(200_000, "0123456789");
 
 interface Connected extends RequestingClient {

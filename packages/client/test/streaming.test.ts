@@ -13,9 +13,9 @@ describe.each([
 ])("createStreaming of %s", (_, create) => {
   test("gives the fetch and the capabilities that belong together", async () => {
     await using server = await startFileServer({ content });
-    const { fetch, capabilities } = create({ maxStreamSize: 1_000, prefer: ["downloadUrl"] });
+    const { fetch, capabilities } = create({ maxStreamBytes: 1_000, prefer: ["downloadUrl"] });
     expect(capabilities).toEqual(
-      streamingCapabilities({ maxStreamSize: 1_000, prefer: ["downloadUrl"] }),
+      streamingCapabilities({ maxStreamBytes: 1_000, prefer: ["downloadUrl"] }),
     );
     const { body } = await streamResource(createRawClient(server.url, fetch), "x://a");
     expect(await new Response(body).text()).toBe("content");
@@ -32,7 +32,7 @@ describe.each([
 
   test("rejects values that make no sense", () => {
     expect(() => create({ bytes: "nodejs" as "node" })).toThrow("bytes");
-    expect(() => create({ maxStreamSize: 0 })).toThrow("maxStreamSize 0 is not a byte count");
+    expect(() => create({ maxStreamBytes: 0 })).toThrow("maxStreamBytes 0 is not a byte count");
   });
 });
 

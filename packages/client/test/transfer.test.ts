@@ -381,7 +381,7 @@ test("more bytes than the limit end the transfer within a chunk", async () => {
       }
       let received = 0;
       const onProgress = ({ bytes }: { bytes: number }) => (received = bytes);
-      const outcome = await open(server, { maxStreamSize: limit, onProgress })
+      const outcome = await open(server, { maxStreamBytes: limit, onProgress })
         .then(read)
         .catch((error: unknown) => error);
       expect(outcome).toMatchObject({ code: expect.stringMatching(/^(too_large|protocol)$/) });
@@ -391,12 +391,12 @@ test("more bytes than the limit end the transfer within a chunk", async () => {
 
 test("a declared size over the limit is refused before a byte is read", async () => {
   await using server = await startFileServer({ content });
-  await expect(open(server, { maxStreamSize: content.length - 1 })).rejects.toMatchObject({
+  await expect(open(server, { maxStreamBytes: content.length - 1 })).rejects.toMatchObject({
     code: "too_large",
     size: content.length,
-    message: expect.stringContaining("maxStreamSize"),
+    message: expect.stringContaining("maxStreamBytes"),
   });
-  const stream = await open(server, { maxStreamSize: content.length });
+  const stream = await open(server, { maxStreamBytes: content.length });
   await stream.body.cancel();
   expect(server.seen[0]?.body).toContain(`"maxStreamSize":${content.length - 1}`);
 });

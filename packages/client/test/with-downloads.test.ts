@@ -99,7 +99,7 @@ test.each(Object.entries(libraries))(
     });
     const side = { origin: new URL(server.origin), authorization: "Bearer secret" };
     const { client, calls } = await connect({ library, downloadUrl: `${server.origin}/d`, side });
-    const { body, mode } = await stream(client, uri, { maxStreamSize: 60_000 });
+    const { body, mode } = await stream(client, uri, { maxStreamBytes: 60_000 });
     expect(mode).toBe("downloadUrl");
     expect(Buffer.from(await new Response(body).arrayBuffer()).equals(bytes)).toBe(true);
     expect(asked).toEqual(["Bearer secret"]);

@@ -172,6 +172,7 @@ export { discardSource, pullStream } from "./bytes/source.ts";
 export { httpError, retryWords } from "./errors/error.ts";
 export { isTlsFault, tlsFault } from "./errors/tls-fault.ts";
 export { ensureKnownOptions } from "./errors/known-options.ts";
+export { readLimits, type ClientLimits } from "./errors/read-limits.ts";
 
 // waiting, clocks and limits
 export { backgroundClock, type Clock, IdleTimer, systemClock } from "./async/clock.ts";

@@ -6,10 +6,11 @@ export type { Revocation } from "./urls/revoke.ts";
 export type { AttachOptions } from "./attach/attach.ts";
 export type { ToolOptions } from "./tools/tool-parts.ts";
 export type { AccessAction, AccessDecision, AccessPageRule, AccessRule } from "./access/access.ts";
-export type { Caller, PrincipalResolver } from "./access/principal.ts";
+export type { Caller, ClientAddress, PrincipalResolver } from "./access/principal.ts";
 export type { Delivery, DeliveryPolicy, DeliverySubject } from "./storage/delivery-policy.ts";
-export type { AnswerLimits, StreamLimits } from "./limits/stream-limiter.ts";
-export type { RateLimiter, RateLimits, WindowLimits } from "./limits/rate-limits.ts";
+export type { ClientLimits } from "@sluice/core/internal";
+export type { MountLimits, SluiceLimits } from "./limits/sluice-limits.ts";
+export type { RateLimiter, RateLimits, SluiceRates } from "./limits/rate-limits.ts";
 export type { AuditAction, AuditFacts, AuditOutcome, AuditRecord } from "./audit/audit-record.ts";
 export type { AuditFile, AuditInput, AuditOptions, AuditSink } from "./audit/audit-options.ts";
 export type { CarrierReader, Telemetry, TelemetrySpan } from "./audit/telemetry.ts";
@@ -24,7 +25,7 @@ export type { CreateLink, IssuedLink, LinkCaller, LinkOptions } from "./urls/cre
 export type { CreateResourceLink, ResourceLinkOptions } from "./resources/resource-link.ts";
 export type { AnyCall, AnyMcpServer, ExtraV1, McpServerV1, ServerV1 } from "./calls/sdk-v1.ts";
 export type { BinaryReads } from "./resources/resource-reader.ts";
-export type { MountLimits, MountOptions, MountRules, PrincipalStorage } from "./storage/mount.ts";
+export type { MountOptions, MountRules, PrincipalStorage } from "./storage/mount.ts";
 export type { ProviderOptions } from "./storage/provider-mount.ts";
 export type {
   Provided,

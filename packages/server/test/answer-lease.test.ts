@@ -9,10 +9,15 @@ import { createStreamLimiter } from "../src/limits/stream-limiter.ts";
 const principal = (subject: string) => ({ issuer: "", subject, clientId: "" });
 
 /** A server's counters, and a transport that says when an answer is sent. */
+const wide = { perPrincipal: Infinity, perAddress: undefined, perProcess: Infinity };
+
 function meet(limits = {}) {
   let places = 0;
-  const limiter = createStreamLimiter({ perPrincipal: 100 }, (change) => void (places += change));
-  const leases = new AnswerLeases(limiter, limits);
+  const limiter = createStreamLimiter(
+    { ...wide, perPrincipal: 100 },
+    (change) => void (places += change),
+  );
+  const leases = new AnswerLeases(limiter, { ...wide, ...limits });
   const kept: (() => void)[] = [];
   let isClosed = false;
   const call = (keeps: boolean) => {

@@ -120,7 +120,9 @@ test("names are suggested on record only", async () => {
 });
 
 test("a redemption without its record is 503 with Retry-After, gives its place back, and leaves the grant alone", async () => {
-  const { house, sink, kept, token, cancelled } = createKeeper({ limits: { perPrincipal: 1 } });
+  const { house, sink, kept, token, cancelled } = createKeeper({
+    limits: { streams: { perPrincipal: 1 } },
+  });
   const once = token("once");
   sink.isBroken = true;
   for (const tries of [1, 2]) {
@@ -254,7 +256,7 @@ test("an answer without bytes keeps no place among the streams while it waits fo
         return taken;
       },
     },
-    limits: { perPrincipal: 1 },
+    limits: { streams: { perPrincipal: 1 } },
   });
   const first = house.redeem(token(), { method: "HEAD", headers });
   await expect.poll(() => records).toBe(1);

@@ -12,7 +12,11 @@ test(
   { tags: "slow" },
   async () => {
     const storage = createMemoryBackend();
-    const house = createHouse({ storage, limits: { perProcess: 1_000_000 }, exactTypes: true });
+    const house = createHouse({
+      storage,
+      limits: { streams: { perProcess: 1_000_000 } },
+      exactTypes: true,
+    });
     const text = fc.string({ unit: "binary", minLength: 1, maxLength: 40 });
     const nasty = fc.oneof(
       text,

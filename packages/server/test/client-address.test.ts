@@ -2,6 +2,7 @@ import type { IncomingMessage } from "node:http";
 import { createClientAddress } from "@sluice/server/internal/node";
 import { expect, test } from "vitest";
 import { addressShare } from "../src/limits/share.ts";
+import { createHouse } from "./redeeming.ts";
 
 const request = (remoteAddress: string | undefined, forwarded?: string) =>
   ({
@@ -77,7 +78,7 @@ test("one address has one form", () => {
 
 test("a number of proxies is a whole number from 0", () => {
   for (const hops of [-1, 1.5, Number.NaN])
-    expect(() => createClientAddress(hops)).toThrow(RangeError);
+    expect(() => createHouse({ clientAddress: hops })).toThrow(RangeError);
 });
 
 test("a share is that of an IPv4 address or of the /64 of an IPv6 address", () => {

@@ -146,7 +146,7 @@ describe.each(eras)("completion in the %s era", (era) => {
         if (left-- === 0) throw Object.assign(new Error("over"), { msBeforeNext: 1_000 });
       },
     };
-    const { sluice } = createHouse({ ...open, limits: { requests: { perPrincipal: limiter } } });
+    const { sluice } = createHouse({ ...open, rates: { requests: { perPrincipal: limiter } } });
     const talk = talkTo(sluice);
     const complete = {
       ref: { type: "ref/resource", uri: template },

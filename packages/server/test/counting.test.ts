@@ -32,7 +32,7 @@ describe.each(eras)("%s era", (era) => {
         if (left-- === 0) throw { msBeforeNext: 1_500 };
       },
     };
-    const { house, talk } = createTalk({ limits: { requests: { perPrincipal: requests } } });
+    const { house, talk } = createTalk({ rates: { requests: { perPrincipal: requests } } });
     const listed = await talk(era, templates, { headers: as(alice) });
     expect(listed.message.result.resourceTemplates).toHaveLength(1);
     const refused = await talk(era, templates, { headers: as(alice) });
@@ -66,7 +66,7 @@ describe.each(eras)("%s era", (era) => {
         return open(key, options);
       },
     });
-    const { talk } = createTalk({ storage, limits: { perPrincipal: 1 } });
+    const { talk } = createTalk({ storage, limits: { streams: { perPrincipal: 1 } } });
     const read = async (name: string, who = alice) =>
       (
         await talk(era, "resources/read", {
@@ -94,7 +94,7 @@ describe.each(eras)("%s era", (era) => {
       storage,
       delivery: "redirect",
       redirectOrigins: ["https://store.example.com"],
-      limits: { bytes: { perPrincipal: bytes } },
+      rates: { bytes: { perPrincipal: bytes } },
       access: (_who, asked) => (asked === uri ? "allow" : "deny"),
     });
     const ask = (name: string) =>
@@ -115,7 +115,7 @@ describe.each(eras)("%s era", (era) => {
     const storage = createMemoryBackend();
     storage.put("a.txt", text, { contentType: "text/plain" });
     const bytes = createCounter();
-    const { house, talk } = createTalk({ storage, limits: { bytes: { perPrincipal: bytes } } });
+    const { house, talk } = createTalk({ storage, rates: { bytes: { perPrincipal: bytes } } });
     const read = (range: string) =>
       talk(era, "resources/read", {
         params: {
@@ -167,7 +167,7 @@ describe("streams of subscriptions/listen", () => {
 
   test("are counted for the process, and leave the places of downloads alone", async () => {
     const house = createHouse({
-      limits: { perProcess: 1, listeners: { perProcess: 1 } },
+      limits: { streams: { perProcess: 1 }, listeners: { perProcess: 1 } },
     });
     const caller = {
       authInfo: undefined,
@@ -253,13 +253,13 @@ describe("shares of an address", () => {
   function createBehindProxy(limits: SluiceOptions["limits"]) {
     return createHouse({
       anonymous: true,
-      address: ({ header }) => header("cf-connecting-ip"),
+      clientAddress: ({ header }) => header("cf-connecting-ip"),
       ...(limits && { limits }),
     });
   }
 
   test("are counted for downloads by the address that the option returns", async () => {
-    const house = createBehindProxy({ perAddress: 1 });
+    const house = createBehindProxy({ streams: { perAddress: 1 } });
     const { token } = house.seal("download", { key: "a.bin" });
     const held = await house.redeem(token, behindProxy);
     expect(held.status).toBe(200);
@@ -273,7 +273,7 @@ describe("shares of an address", () => {
   test.each(eras)(
     "are counted for streams by the address that the option returns (%s)",
     async (era) => {
-      const talk = talkTo(createBehindProxy({ perAddress: 1 }).sluice);
+      const talk = talkTo(createBehindProxy({ streams: { perAddress: 1 } }).sluice);
       const stream = (address: string) =>
         talk(era, "resources/stream", {
           params: { uri: "files://demo/a.bin" },

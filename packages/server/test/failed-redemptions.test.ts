@@ -100,7 +100,7 @@ test("the addresses of one IPv6 network of a client are one", async () => {
 });
 
 test("the hook of the host says the address", async () => {
-  const house = createHouse({ address: ({ header }) => header("cf-connecting-ip") });
+  const house = createHouse({ clientAddress: ({ header }) => header("cf-connecting-ip") });
   const from = (address: string) =>
     house.redeem("forged", { address: one, headers: { "cf-connecting-ip": address } });
   for (let n = 0; n < 20; n++) await from("198.51.100.1");
@@ -110,16 +110,16 @@ test("the hook of the host says the address", async () => {
 
 test("a limiter of rate-limiter-flexible takes the place of the default, and false of any", async () => {
   const failedRedemptions = new RateLimiterMemory({ points: 2, duration: 60 });
-  const house = createHouse({ limits: { failedRedemptions } });
+  const house = createHouse({ rates: { failedRedemptions } });
   expect(await fail(house, one, 3)).toEqual([404, 404, 429]);
-  const open = createHouse({ limits: { failedRedemptions: false } });
+  const open = createHouse({ rates: { failedRedemptions: false } });
   expect(new Set(await fail(open, one, 50))).toEqual(new Set([404]));
-  expect(() => createHouse({ limits: { failedRedemptions: {} as never } })).toThrow(TypeError);
+  expect(() => createHouse({ rates: { failedRedemptions: {} as never } })).toThrow(TypeError);
 });
 
 test("a limiter that is away holds nothing back, and is complained about once", async () => {
   const limiter = { consume: () => Promise.reject(new Error("gone")) };
-  const house = createHouse({ limits: { failedRedemptions: limiter } });
+  const house = createHouse({ rates: { failedRedemptions: limiter } });
   expect(new Set(await fail(house, one, 50))).toEqual(new Set([404]));
   expect(house.errors).toHaveLength(1);
 });

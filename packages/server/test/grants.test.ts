@@ -164,7 +164,7 @@ describe.each(forms)("%s tokens", (tokens) => {
   });
 
   test("are used once by one of many in two processes, and HEAD uses nothing up", async () => {
-    const { houses } = between({ limits: { perPrincipal: 100 } }, { use: "once" });
+    const { houses } = between({ limits: { streams: { perPrincipal: 100 } } }, { use: "once" });
     const { token } = await mint(houses[0]!);
     const head = { method: "HEAD", headers: as(alice) } as const;
     expect((await houses[1]!.redeem(token, head)).status).toBe(200);

@@ -173,7 +173,7 @@ describe("an answer from memory is refused at once", () => {
   });
 
   test("for a token that differs in one bit, at any position", async () => {
-    const { status, token } = await warmed({ limits: { failedRedemptions: false } });
+    const { status, token } = await warmed({ rates: { failedRedemptions: false } });
     for (let at = 6; at < token.length; at++) {
       const flipped = String.fromCharCode(token.charCodeAt(at) ^ 1);
       expect(await status(as(alice), token.slice(0, at) + flipped + token.slice(at + 1))).toBe(404);
@@ -216,7 +216,7 @@ describe("an answer from memory is refused at once", () => {
   });
 
   test("beyond the places of a principal, which end with the answers", async () => {
-    const { get, status } = await warmed({ limits: { perPrincipal: 1 } });
+    const { get, status } = await warmed({ limits: { streams: { perPrincipal: 1 } } });
     const held = await get();
     expect(await status()).toBe(429);
     held.transfer!.end({ outcome: "complete", bytes: 10 });
@@ -275,7 +275,7 @@ test("a refusal after the record of an answer was asked for is a record of its o
   const records: unknown[] = [];
   const { sluice, keys } = createKeeper({
     anonymous: true,
-    limits: { failedRedemptions: false },
+    rates: { failedRedemptions: false },
     audit: (record) => void records.push(record),
   });
   const { token } = createSealer({ keys, audience: endpoint }).seal("download", {

@@ -114,7 +114,7 @@ describe.each(eras)("%s era: a stream of an object that lies in memory", (era) =
   });
 
   test("takes a place of its principal until its bytes are sent", async () => {
-    const { stream } = createKeeper({ limits: { perPrincipal: 1 } });
+    const { stream } = createKeeper({ limits: { streams: { perPrincipal: 1 } } });
     const { slot } = await stream(era);
     expect((await stream(era)).slot.reply).toBeUndefined();
     slot.reply!.transfer!.end({ outcome: "complete", bytes: 10 });

@@ -17,7 +17,7 @@ const forms = ["stored", "sealed"] as const;
 function linking(tokens: (typeof forms)[number], options: Partial<SluiceOptions> = {}) {
   const { sluice, records } = createHouse({
     links: { tokens },
-    limits: { failedRedemptions: false },
+    rates: { failedRedemptions: false },
     storage,
     principal: () => alice,
     ...options,
@@ -133,7 +133,7 @@ describe.each(forms)("a link with a %s token", (form) => {
   });
 
   test("gives its bytes to one of many that use it once at the same moment", async () => {
-    const { make, open } = linking(form, { limits: { perPrincipal: 100 } });
+    const { make, open } = linking(form, { limits: { streams: { perPrincipal: 100 } } });
     const token = await make({ use: "once" });
     const replies = await Promise.all(Array.from({ length: 100 }, () => open(token)));
     expect(replies.filter(({ status }) => status === 200)).toHaveLength(1);
@@ -213,7 +213,7 @@ test("a store that is down makes no link and opens none", async () => {
 });
 
 test("a share of the store that is full of links makes no more for its owner, and others go on", async () => {
-  const state = createMemoryStateStore({ maxRecords: 40, maxRecordsPerOwner: 4 });
+  const state = createMemoryStateStore({ records: { perProcess: 40, perPrincipal: 4 } });
   let subject = "alice";
   const { make } = linking("stored", {
     stores: { ...createMemoryStores(), state },
@@ -286,7 +286,8 @@ test("requests and places count for the minter, whichever client opens the link"
   const counted: string[] = [];
   const consume = async (key: string) => void counted.push(key);
   const { make, open } = linking("stored", {
-    limits: { failedRedemptions: false, perPrincipal: 1, requests: { perPrincipal: { consume } } },
+    limits: { streams: { perPrincipal: 1 } },
+    rates: { failedRedemptions: false, requests: { perPrincipal: { consume } } },
   });
   const token = await make();
   const first = await open(token);
@@ -306,7 +307,7 @@ test("bytes of a link are for no shared cache, name no referrer, and run nowhere
 });
 
 test("guesses from one address are slowed down, and a right link from another one opens", async () => {
-  const { sluice, make, open } = linking("stored", { limits: {} });
+  const { sluice, make, open } = linking("stored", { rates: {} });
   const token = await make();
   const guess = (address: string) =>
     sluice.host.redeem({

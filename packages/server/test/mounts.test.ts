@@ -219,7 +219,10 @@ describe.each(eras)("two mounts in the %s era", (era) => {
   });
 
   test("limits of a mount count its own streams, beside those of the Sluice", async () => {
-    const house = two({ limits: { perPrincipal: 1 } }, { limits: { perPrincipal: 3 } });
+    const house = two(
+      { limits: { streams: { perPrincipal: 1 } } },
+      { limits: { streams: { perPrincipal: 3 } } },
+    );
     const reason = async (base: string) => {
       const { message, slot } = await stream(house, `${base}a.txt`);
       return message.error?.data.reason ?? slot.reply?.transfer;
@@ -330,9 +333,9 @@ describe("options that cannot work say what to do", () => {
 
   test("a limit of a mount must be a whole number from 1, else a RangeError", () => {
     for (const perPrincipal of [0, 1.5, Number.NaN])
-      expect(() => mounted([{ baseUri: docs, storage, limits: { perPrincipal } }])).toThrow(
-        RangeError,
-      );
+      expect(() =>
+        mounted([{ baseUri: docs, storage, limits: { streams: { perPrincipal } } }]),
+      ).toThrow(RangeError);
   });
 
   test("a warning names the mount whose delivery can never be a redirect", () => {

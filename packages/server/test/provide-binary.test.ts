@@ -50,7 +50,7 @@ test("a resource that is too large for it is made once, for the answer in JSON",
 });
 
 test("nothing is made for a caller that has no place left, and the place comes back", async () => {
-  const { talk, read, made } = serveReport(mostBytes, { limits: { perPrincipal: 1 } });
+  const { talk, read, made } = serveReport(mostBytes, { limits: { streams: { perPrincipal: 1 } } });
   const params = { uri: "files://demo/a.bin" };
   const { slot } = await talk("modern", "resources/stream", { params });
   const { message } = await read();

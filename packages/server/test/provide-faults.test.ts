@@ -89,7 +89,7 @@ const faults: readonly (readonly [string, Step, unknown])[] = [
 describe.each(Object.entries(forms))("a %s", (_, form) => {
   test.each(faults)("is an error if it %s, and is ended", async (name, step, due) => {
     const { run, state } = createScript(step);
-    const untold: Provider = { open: (request) => form(run(request)), stallTimeoutMs: 30 };
+    const untold: Provider = { open: (request) => form(run(request)), idleMs: 30 };
     for (const provider of [untold, { ...untold, describe: () => ({ size }) }]) {
       const { bytes, error } = await receive(backendOf(provider));
       expect(error).toSatisfy((found) => (SluiceError.is(found) ? found.code : found) === due);
@@ -245,7 +245,7 @@ describe("a handler", () => {
           request = asked;
           return late;
         },
-        stallTimeoutMs: 20,
+        idleMs: 20,
       });
       await expect(backend.open("file")).rejects.toMatchObject({ code: "timeout" });
       expect(request?.signal.aborted).toBe(true);
@@ -262,7 +262,7 @@ describe("a handler", () => {
     const backend = backendOf({
       open: () => "",
       describe: () => new Promise<never>(() => {}),
-      stallTimeoutMs: 20,
+      idleMs: 20,
     });
     await expect(backend.describe("file")).rejects.toMatchObject({ code: "timeout" });
     await expect(backend.open("file")).rejects.toMatchObject({ code: "timeout" });

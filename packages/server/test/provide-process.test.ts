@@ -125,7 +125,7 @@ describe("a child process", () => {
   test("times out if it closes stdout and continues, and is ended", async () => {
     const backend = backendOf({
       open: () => shell("printf bytes; exec >&-; exec sleep 60"),
-      stallTimeoutMs: 200,
+      idleMs: 200,
     });
     expect((await receive(backend)).error).toMatchObject({ code: "timeout" });
     await expectGone();
@@ -187,7 +187,7 @@ describe("a child process", () => {
 
   test("is ended if it is given too late", async () => {
     const { late, give } = createLate<Provided>();
-    const backend = backendOf({ open: () => late, stallTimeoutMs: 20 });
+    const backend = backendOf({ open: () => late, idleMs: 20 });
     await expect(backend.open("file")).rejects.toMatchObject({ code: "timeout" });
     give(shell("exec yes"));
     await expectGone();

@@ -186,7 +186,7 @@ describe("a Response", () => {
     await expect.poll(() => answers).toBe(0);
 
     const { late, give } = createLate<Provided>();
-    const slow = backendOf({ open: () => late, stallTimeoutMs: 20 });
+    const slow = backendOf({ open: () => late, idleMs: 20 });
     await expect(slow.open("file")).rejects.toMatchObject({ code: "timeout" });
     give(await fetch(url));
     await expect.poll(() => answers).toBe(0);
@@ -194,7 +194,7 @@ describe("a Response", () => {
 
   test("times out if it stalls, and its connection is ended", async () => {
     const url = await serve((_, res) => void res.write("begun"));
-    const backend = backendOf({ open: () => fetch(url), stallTimeoutMs: 50 });
+    const backend = backendOf({ open: () => fetch(url), idleMs: 50 });
     expect((await receive(backend)).error).toMatchObject({ code: "timeout" });
     await expect.poll(() => answers).toBe(0);
   });

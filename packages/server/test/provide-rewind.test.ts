@@ -168,7 +168,7 @@ describe("the skipped part", () => {
       },
       describe: () => ({ size: content.length, version: "1" }),
       rewind: true,
-      stallTimeoutMs: 120,
+      idleMs: 120,
     };
     expect(await receiveText(slow, { range: { start: 9 } })).toBe("9");
   });

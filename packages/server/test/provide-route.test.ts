@@ -128,11 +128,11 @@ group("a provider", () => {
       { open, rewind: true },
       { open, maxBytes: 0 },
       { open, maxBytes: Number.NaN },
-      { open, stallTimeoutMs: 0 },
+      { open, idleMs: 0 },
     ])
       expect(() => toProvider("r://h/a", given as never)).toThrow(/sluice\.provide: "r:\/\/h\/a"/);
     expect(() =>
-      toProvider("r://h/a", { open, describe, rewind: true, maxBytes: 1, stallTimeoutMs: 1 }),
+      toProvider("r://h/a", { open, describe, rewind: true, maxBytes: 1, idleMs: 1 }),
     ).not.toThrow();
   });
 });

@@ -126,7 +126,7 @@ test("the origin of a URL that clients may not be sent to is named to the operat
 describe.each(eras)("in the %s era", (era) => {
   test("bytes behind a URL count as fetched, where their number is told", async () => {
     const perPrincipal = new RateLimiterMemory({ points: 1_000, duration: 60 });
-    const house = createHouse({ limits: { bytes: { perPrincipal } } });
+    const house = createHouse({ rates: { bytes: { perPrincipal } } });
     provideFilm(house, { ...given, describe: () => ({ size: 5_000 }) });
     const talk = talkTo(house.sluice);
     const stream = () => talk(era, "resources/stream", { params: { uri }, headers });
@@ -138,7 +138,7 @@ describe.each(eras)("in the %s era", (era) => {
 
 test("bytes behind a URL count as fetched when a download URL leads there", async () => {
   const perPrincipal = new RateLimiterMemory({ points: 1_000, duration: 60 });
-  const house = createHouse({ limits: { bytes: { perPrincipal } } });
+  const house = createHouse({ rates: { bytes: { perPrincipal } } });
   provideFilm(house, { ...given, describe: () => ({ size: 5_000 }) });
   expect(await house.redeem(tokenFor(house), { headers })).toMatchObject({ status: 302 });
   expect(await house.redeem(tokenFor(house), { headers })).toMatchObject({ status: 429 });

@@ -44,9 +44,9 @@ describe.runIf(hasRedis)("limits whose counters are in Redis", () => {
 
   /** Two servers that share nothing but Redis. */
   const twoHouses = (
-    limits: () => NonNullable<SluiceOptions["limits"]>,
+    rates: () => NonNullable<SluiceOptions["rates"]>,
     more: Partial<SluiceOptions> = {},
-  ): House[] => [1, 2].map(() => createHouse({ limits: limits(), ...more }));
+  ): House[] => [1, 2].map(() => createHouse({ rates: rates(), ...more }));
 
   const tokenOf = (house: House): string =>
     house.seal("download", { key: "a.bin", principal: alice }).token;
@@ -143,7 +143,7 @@ describe.runIf(hasRedis)("limits whose counters are in Redis", () => {
       });
       const house = createHouse({
         storage,
-        limits: { requests: { perPrincipal: impatient(100) } },
+        rates: { requests: { perPrincipal: impatient(100) } },
       });
       const talk = talkTo(house.sluice);
       const read = () => talk("modern", "resources/read", { params: { uri }, headers: as(alice) });
@@ -163,7 +163,7 @@ describe.runIf(hasRedis)("limits whose counters are in Redis", () => {
         await redis[Symbol.asyncDispose]();
         redis = await startRedis();
       }
-      const next = createHouse({ limits: { requests: { perPrincipal: limiter(100) } } });
+      const next = createHouse({ rates: { requests: { perPrincipal: limiter(100) } } });
       expect((await next.redeem(tokenOf(next), { headers: as(alice) })).status).toBe(200);
     });
 
@@ -176,7 +176,7 @@ describe.runIf(hasRedis)("limits whose counters are in Redis", () => {
             throw error;
           }),
       };
-      const house = createHouse({ limits: { requests: { perPrincipal: lenient } } });
+      const house = createHouse({ rates: { requests: { perPrincipal: lenient } } });
       await fail(redis);
       try {
         const reply = await house.redeem(tokenOf(house), { headers: as(alice) });

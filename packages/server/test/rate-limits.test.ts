@@ -16,8 +16,8 @@ const limiter = (points: number): RateLimiterMemory =>
 const uri = "files://demo/a.bin";
 const methods = ["resources/list", "resources/read", "resources/stream"];
 
-function createTalk(limits: SluiceOptions["limits"], more: Partial<SluiceOptions> = {}) {
-  const house = createHouse({ limits: limits!, anonymous: true, ...more });
+function createTalk(rates: SluiceOptions["rates"], more: Partial<SluiceOptions> = {}) {
+  const house = createHouse({ rates: rates!, anonymous: true, ...more });
   return { house, talk: talkTo(house.sluice) };
 }
 
@@ -30,7 +30,7 @@ test("the limiters of the library are limiters, whatever keeps their counters", 
   expectTypeOf<RateLimiterValkey>().toExtend<RateLimiter>();
   expectTypeOf<RateLimiterPostgres>().toExtend<RateLimiter>();
   const number = 120 as unknown as RateLimiter;
-  expect(() => createHouse({ limits: { requests: { perPrincipal: number } } })).toThrow(TypeError);
+  expect(() => createHouse({ rates: { requests: { perPrincipal: number } } })).toThrow(TypeError);
 });
 
 describe.each(eras)("%s era", (era) => {

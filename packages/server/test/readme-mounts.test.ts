@@ -36,7 +36,7 @@ test("the guide's server with two mounts runs", async () => {
         access: (user) => (isAuditor(user) ? "allow" : "hide"),
         delivery: "redirect",
         redirectOrigins: ["https://acme.s3.eu-west-1.amazonaws.com"],
-        limits: { perPrincipal: 2, perProcess: 32 },
+        limits: { streams: { perPrincipal: 2, perProcess: 32 } },
       },
     ],
     endpoint,

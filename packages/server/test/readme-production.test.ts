@@ -42,8 +42,8 @@ test("the limits of the README", async () => {
 
   const sluice = createSluice({
     ...base,
-    limits: {
-      perPrincipal: 4,
+    limits: { streams: { perPrincipal: 4 } },
+    rates: {
       requests: {
         perPrincipal: new RateLimiterMemory({ points: 120, duration: 60 }),
         global: new RateLimiterMemory({ points: 5_000, duration: 60 }),

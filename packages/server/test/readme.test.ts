@@ -89,7 +89,7 @@ test("the examples of the README run", async () => {
     // large files from a URL that can be resumed and fetched in parallel, small ones at once
     delivery: ({ info }) => ((info.size ?? Infinity) > 64 * 1024 * 1024 ? "downloadUrl" : "direct"),
     grant: { use: "lease", ttlMs: 120_000 },
-    limits: { perPrincipal: 4, perProcess: 128 },
+    limits: { streams: { perPrincipal: 4, perProcess: 128 } },
     audit: (record) => log(JSON.stringify(record)),
   });
   // #endregion

@@ -253,7 +253,7 @@ describe("refusals", () => {
   });
 
   test("a full process is 503, a principal with its share 429, both with Retry-After", async () => {
-    const house = createHouse({ limits: { perPrincipal: 1, perProcess: 2 } });
+    const house = createHouse({ limits: { streams: { perPrincipal: 1, perProcess: 2 } } });
     const bob = { ...alice, subject: "bob" };
     const open = [await house.redeem(bound(house), { headers: as(alice) })];
     const second = await house.redeem(bound(house), { headers: as(alice) });
@@ -286,7 +286,7 @@ describe("refusals", () => {
         return { info: { ...info, digests: { sha256: "no hex" } }, body };
       },
     });
-    const house = createHouse({ storage, limits: { perPrincipal: 1 } });
+    const house = createHouse({ storage, limits: { streams: { perPrincipal: 1 } } });
     for (const tries of [1, 2]) {
       expect((await house.redeem(bound(house), { headers: as(alice) })).status).toBe(500);
       expect(cancelled).toBe(tries);
@@ -431,7 +431,7 @@ describe("identity", () => {
     const asked: unknown[] = [];
     const house = createHouse({
       stores: { ...createMemoryStores(), state },
-      limits: { perPrincipal: 1 },
+      limits: { streams: { perPrincipal: 1 } },
       access: (principal) => {
         asked.push(principal);
         return "allow";
@@ -454,7 +454,7 @@ describe("identity", () => {
     const state = createMemoryStateStore();
     const house = createHouse({
       stores: { ...createMemoryStores(), state },
-      limits: { perPrincipal: 1 },
+      limits: { streams: { perPrincipal: 1 } },
     });
     const ask = (sessionId: string) =>
       house.redeem(bound(house, { principal: { ...alice, sessionId } }), {

@@ -20,7 +20,7 @@ function createStreet({
 }: Partial<SluiceOptions> & { addresses?: boolean } = {}) {
   const kept: AuditRecord[] = [];
   const audit = { sink: (record: AuditRecord) => void kept.push(record), addresses };
-  const house = createHouse({ audit, limits: { failedRedemptions: false }, ...options });
+  const house = createHouse({ audit, rates: { failedRedemptions: false }, ...options });
   return { house, kept };
 }
 
@@ -185,7 +185,7 @@ describe("the address of the client", () => {
   test("is what the hook of the host says; a hook that throws says nothing", async () => {
     const { house, kept } = createStreet({
       addresses: true,
-      address: ({ header }) => {
+      clientAddress: ({ header }) => {
         const address = header("cf-connecting-ip");
         if (address === undefined) throw new Error("no CDN");
         return address;

@@ -332,7 +332,9 @@ describe.each(eras)("%s era", (era) => {
   });
 
   test("it takes a place among the streams until its bytes are through, and counts as one", async () => {
-    const { stream, sluice } = serve(one({ uri, ...kept }), { limits: { perPrincipal: 1 } });
+    const { stream, sluice } = serve(one({ uri, ...kept }), {
+      limits: { streams: { perPrincipal: 1 } },
+    });
     const first = await stream(era, uri);
     const second = await stream(era, uri);
     expect(second.slot.fault!.data.reason).toBe("busy");
@@ -344,7 +346,7 @@ describe.each(eras)("%s era", (era) => {
 
   test("its bytes count among those of answers, until they are through", async () => {
     const { stream } = serve(one({ uri, text: "0123456789" }), {
-      limits: { answers: { perPrincipal: 15 } },
+      limits: { responseBytes: { perPrincipal: 15 } },
     });
     const first = await stream(era, uri);
     expect((await stream(era, uri)).slot.fault!.data.reason).toBe("busy");
@@ -363,7 +365,7 @@ describe.each(eras)("%s era", (era) => {
           if (!isOpen) throw new ProtocolError(-32099, "closed");
           return { contents: [{ uri, ...kept }] };
         }),
-      { limits: { perPrincipal: 1 } },
+      { limits: { streams: { perPrincipal: 1 } } },
     );
     for (let time = 0; time < 3; time++)
       expect((await stream(era, uri)).slot.reply).toBeUndefined();
@@ -414,7 +416,7 @@ describe("a read that does not end", () => {
           seen.signal = ctx.mcpReq.signal;
           return new Promise(() => {});
         }),
-      { limits: { perPrincipal: 1 } },
+      { limits: { streams: { perPrincipal: 1 } } },
     );
     return { ...house, seen };
   }
@@ -486,7 +488,7 @@ describe("nothing goes around the author", () => {
           reads += 1;
           return { contents: [{ uri, ...kept }] };
         }),
-      { limits: { requests: { perPrincipal } } },
+      { rates: { requests: { perPrincipal } } },
     );
     expect((await stream("modern", uri)).slot.reply!.status).toBe(200);
     expect((await stream("modern", uri)).slot.fault!.data.reason).toBe("busy");

@@ -147,7 +147,7 @@ describe("while the store is down", () => {
   });
 
   test("places of streams are given back by what was refused", async () => {
-    const { house, store, seal } = setUp({ limits: { perPrincipal: 1 } });
+    const { house, store, seal } = setUp({ limits: { streams: { perPrincipal: 1 } } });
     store.isDown = true;
     for (let n = 0; n < 3; n++) expect(statusesOf(await askAll(house, seal()))).toEqual(refused);
     store.isDown = false;

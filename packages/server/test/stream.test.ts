@@ -177,7 +177,7 @@ describe.each(eras)("%s era", (era) => {
         return memory.open(key, options);
       },
     };
-    const limits = { perProcess: 1 };
+    const limits = { streams: { perProcess: 1 } };
     const { slot, message, house } = await stream({ storage, delivery: "direct", limits });
     expect(slot.reply).toBeUndefined();
     expect(message.result.downloadUrl).toBeDefined();

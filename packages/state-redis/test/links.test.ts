@@ -32,7 +32,8 @@ describe.runIf(hasRedis)("links of servers that share a Redis", () => {
         storage,
         stores: createRedisStores({ redis, prefix, durable: true }),
         links: {},
-        limits: { perPrincipal: 100, failedRedemptions: false },
+        limits: { streams: { perPrincipal: 100 } },
+        rates: { failedRedemptions: false },
         principal: ({ sessionId }) => ({ ...alice, sessionId }),
       });
     };

@@ -39,7 +39,7 @@ describe.runIf(hasRedis)("download URLs of servers that share a Redis", () => {
     const keys = createKeyRing([generateKey()]);
     return timeoutsMs.map((timeoutMs) => {
       const stores = createRedisStores({ redis: connect(), prefix, timeoutMs, durable: true });
-      return createHouse({ keys, stores, grant, limits: { perPrincipal: 100 } });
+      return createHouse({ keys, stores, grant, limits: { streams: { perPrincipal: 100 } } });
     });
   }
 

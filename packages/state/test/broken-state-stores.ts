@@ -132,12 +132,12 @@ export const brokenStateStores: Readonly<Record<string, MakeBroken>> = {
     put: (id, record, terms) => store.put(id, record, { ...terms, owner: "" }),
   })),
   "share-together": checkThenPut(),
-  "share-lapses": changed((store, { maxRecordsPerOwner = Infinity }) => {
+  "share-lapses": changed((store, { records: { perPrincipal = Infinity } = {} }) => {
     const counts = new Map<string, number>();
     return {
       async put(id, record, terms) {
         const count = (counts.get(terms.owner) ?? 0) + 1;
-        if (count > maxRecordsPerOwner) throw throttled();
+        if (count > perPrincipal) throw throttled();
         counts.set(terms.owner, count);
         await store.put(id, record, terms);
       },
@@ -239,7 +239,7 @@ function checkThenSet(): MakeBroken {
 
 /** The same mistake with shares. */
 function checkThenPut(): MakeBroken {
-  return changed((store, { maxRecordsPerOwner = Infinity }) => {
+  return changed((store, { records: { perPrincipal = Infinity } = {} }) => {
     const kept = new Map<string, { readonly owner: string; readonly expiresAt: number }>();
     return {
       async put(id, record, terms) {
@@ -247,7 +247,7 @@ function checkThenPut(): MakeBroken {
           ({ owner, expiresAt }) => owner === terms.owner && expiresAt > terms.now,
         );
         await Promise.resolve();
-        if (own.length >= maxRecordsPerOwner) throw throttled();
+        if (own.length >= perPrincipal) throw throttled();
         await store.put(id, record, { ...terms, owner: id });
         kept.set(id, terms);
       },

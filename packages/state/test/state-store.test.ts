@@ -47,7 +47,7 @@ describe("a store in memory", () => {
   afterEach(() => vi.restoreAllMocks());
 
   test("a full store refuses new grants and keeps the live ones", async () => {
-    const store = createMemoryStateStore({ maxRecords: 10, maxRecordsPerOwner: 10 });
+    const store = createMemoryStateStore({ records: { perProcess: 10, perPrincipal: 10 } });
     for (let n = 0; n < 10; n++) await store.claim(terms(`g${n}`), now);
     await expect(store.claim(terms("g10"), now)).rejects.toMatchObject({
       name: "SluiceError",
@@ -62,7 +62,7 @@ describe("a store in memory", () => {
   });
 
   test("a full store has room again once an entry expires", async () => {
-    const store = createMemoryStateStore({ maxRecords: 10, maxRecordsPerOwner: 10 });
+    const store = createMemoryStateStore({ records: { perProcess: 10, perPrincipal: 10 } });
     for (let n = 0; n < 10; n++) await store.claim(terms(`g${n}`), now);
     const later = now + ttlMs + 60_000;
     for (let n = 10; n < 20; n++) {
@@ -72,7 +72,7 @@ describe("a store in memory", () => {
   });
 
   test("making room drops only expired entries", async () => {
-    const store = createMemoryStateStore({ maxRecords: 3, maxRecordsPerOwner: 3 });
+    const store = createMemoryStateStore({ records: { perProcess: 3, perPrincipal: 3 } });
     for (const [n, id] of ["a", "b", "c"].entries())
       await store.put(id, new Uint8Array(1), { now, expiresAt: now + 1_000 * (n + 1), owner });
     const later = { now: now + 1_000, expiresAt: now + 9_000, owner };
@@ -84,7 +84,7 @@ describe("a store in memory", () => {
   });
 
   test("a full store is searched for room once a second at most", async () => {
-    const store = createMemoryStateStore({ maxRecords: 2, maxRecordsPerOwner: 2 });
+    const store = createMemoryStateStore({ records: { perProcess: 2, perPrincipal: 2 } });
     const put = (id: string, at: number, expiresAt: number) =>
       store.put(id, new Uint8Array(1), { now: at, expiresAt, owner });
     await put("a", now, now + 1_000);
@@ -96,7 +96,7 @@ describe("a store in memory", () => {
   });
 
   test("a full store refuses new records and revocations, even while others are replaced", async () => {
-    const store = createMemoryStateStore({ maxRecords: 1, maxRecordsPerOwner: 1 });
+    const store = createMemoryStateStore({ records: { perProcess: 1, perPrincipal: 1 } });
     const times = { now, expiresAt: now + 1_000, owner };
     await store.put("a", new Uint8Array(1), times);
     await expect(store.put("b", new Uint8Array(1), times)).rejects.toMatchObject({
@@ -111,7 +111,7 @@ describe("a store in memory", () => {
   });
 
   test("grants do not take the room of records or revocations", async () => {
-    const store = createMemoryStateStore({ maxRecords: 1, maxRecordsPerOwner: 1 });
+    const store = createMemoryStateStore({ records: { perProcess: 1, perPrincipal: 1 } });
     await store.claim(terms("a"), now);
     await store.put("a", new Uint8Array(1), { now, expiresAt: now + 1, owner });
     await store.revoke({ resource: "a.bin" }, { now, ttlMs });
@@ -119,7 +119,7 @@ describe("a store in memory", () => {
   });
 
   test("one owner has a tenth of the room at most, and the others have the rest", async () => {
-    const store = createMemoryStateStore({ maxRecords: 100 });
+    const store = createMemoryStateStore({ records: { perProcess: 100 } });
     const put = (id: string, by: string) =>
       store.put(id, new Uint8Array(1), { now, expiresAt: now + 60_000, owner: by });
     for (let n = 0; n < 10; n++) await put(`r${n}`, "mallory");
@@ -132,7 +132,7 @@ describe("a store in memory", () => {
   });
 
   test("redeemed grants count in the share of their principal", async () => {
-    const store = createMemoryStateStore({ maxRecords: 20 });
+    const store = createMemoryStateStore({ records: { perProcess: 20 } });
     for (const id of ["a", "b"]) await store.claim(terms(id), now);
     await expect(store.claim(terms("c"), now)).rejects.toMatchObject({ code: "throttled" });
     await store.refund("a", 1, now);
@@ -142,7 +142,7 @@ describe("a store in memory", () => {
   });
 
   test("sessions of many owners that fill the store are kept, and new ones wait", async () => {
-    const store = createMemoryStateStore({ maxRecords: 10, maxRecordsPerOwner: 5 });
+    const store = createMemoryStateStore({ records: { perProcess: 10, perPrincipal: 5 } });
     const bind = (n: number, at = now) =>
       store.bindSession(`s${n}`, { now: at, expiresAt: at + 60_000, owner: `user ${n}` });
     for (let n = 0; n < 10; n++) await bind(n);
@@ -153,7 +153,7 @@ describe("a store in memory", () => {
   });
 
   test("window grants take no room", async () => {
-    const store = createMemoryStateStore({ maxRecords: 1, maxRecordsPerOwner: 1 });
+    const store = createMemoryStateStore({ records: { perProcess: 1, perPrincipal: 1 } });
     for (let n = 0; n < 100; n++)
       expect(await store.claim(terms(`g${n}`, "window"), now)).toMatchObject({
         outcome: "granted",
@@ -161,8 +161,8 @@ describe("a store in memory", () => {
   });
 
   test("rejects an invalid bound", () => {
-    for (const maxRecords of [0, -1, 1.5, Number.NaN, Infinity])
-      expect(() => createMemoryStateStore({ maxRecords })).toThrow(RangeError);
+    for (const perProcess of [0, -1, 1.5, Number.NaN, Infinity])
+      expect(() => createMemoryStateStore({ records: { perProcess } })).toThrow(RangeError);
   });
 
   test("an empty selector value revokes nothing", async () => {

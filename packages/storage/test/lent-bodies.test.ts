@@ -155,7 +155,7 @@ test("a lent body that is cancelled is not opened again", async () => {
 test("a chunk that does not come in time is timeout, and the source is cancelled", async () => {
   const clock = createManualClock();
   const { backend, noted } = lendingStorage({ before: () => new Promise(() => {}) });
-  const { body } = await withValidation(backend, { clock, stallTimeoutMs: 1_000 }).open("a");
+  const { body } = await withValidation(backend, { clock, idleMs: 1_000 }).open("a");
   const pumping = flowOf(body)
     .pump(() => {}, memory)
     .catch((error: unknown) => error);
@@ -167,7 +167,7 @@ test("a chunk that does not come in time is timeout, and the source is cancelled
 test("the time for a chunk stands still while its reader wants no more", async () => {
   const clock = createManualClock();
   const { backend } = lendingStorage();
-  const { body } = await withValidation(backend, { clock, stallTimeoutMs: 1_000 }).open("a");
+  const { body } = await withValidation(backend, { clock, idleMs: 1_000 }).open("a");
   let goOn = (): void => {};
   let chunks = 0;
   const pumping = flowOf(body).pump(() => {

@@ -189,9 +189,7 @@ describe("protect", () => {
     const never = wrapBackend(createMemoryBackend(), {
       describe: () => () => new Promise(() => {}),
     });
-    const describing = protectIn(never, { clock, stallTimeoutMs: 10, maxAttempts: 1 }).describe(
-      "a",
-    );
+    const describing = protectIn(never, { clock, idleMs: 10, maxAttempts: 1 }).describe("a");
     describing.catch(() => {});
     await clock.advance(10);
     await expect(describing).rejects.toMatchObject({ code: "timeout" });

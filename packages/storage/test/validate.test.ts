@@ -171,7 +171,7 @@ describe("waits", () => {
     const { backend } = createScripted(() => ({
       open: () => () => new Promise((resolve) => (answer = resolve)),
     }));
-    const waiting = withValidation(backend, { clock, stallTimeoutMs: 500 }).open("a");
+    const waiting = withValidation(backend, { clock, idleMs: 500 }).open("a");
     waiting.catch(() => {});
     await clock.advance(499);
     await clock.advance(1);
@@ -191,7 +191,7 @@ describe("waits", () => {
     const { backend } = createScripted(() => ({
       open: () => async () => ({ info: { key: "a" }, body }),
     }));
-    const opened = await withValidation(backend, { clock, stallTimeoutMs: 500 }).open("a");
+    const opened = await withValidation(backend, { clock, idleMs: 500 }).open("a");
     const reader = opened.body.getReader();
     for (let chunk = 0; chunk < 3; chunk++) {
       const read = reader.read();

@@ -60,7 +60,7 @@ const start = (binary: object | false = {}): Promise<Served> =>
   serve({
     sluice: { storage: createMemoryBackend({ "a.bin": bytes }) },
     attach: { binary: binaryReads },
-    ...(binary && { binary: { maxBinarySize: 1_000_000, ...binary } }),
+    ...(binary && { binary: { maxBinaryBytes: 1_000_000, ...binary } }),
     register: (mcp) => {
       mcp.registerTool(
         "read",

@@ -184,7 +184,7 @@ test(
           clientId: "c",
         }),
         storage: (principal) => stores.get(principal?.subject ?? "")!,
-        limits: { perProcess: 1_000 },
+        limits: { streams: { perProcess: 1_000 } },
       },
     });
     const bodies = people.map(async (authorization, at) => {

@@ -101,8 +101,8 @@ test("a source that never begins is told from a reader that takes nothing: an er
       return { info, body: new ReadableStream<Uint8Array>() };
     },
   });
-  const storage = protect(silent, { stallTimeoutMs: 150, maxAttempts: 1 });
-  const { url, records } = await serve({ sluice: { storage }, node: { stallTimeoutMs: 100 } });
+  const storage = protect(silent, { idleMs: 150, maxAttempts: 1 });
+  const { url, records } = await serve({ sluice: { storage }, node: { idleMs: 100 } });
   expect((await fetch(await downloadUrl(url))).status).toBeGreaterThanOrEqual(502);
   expect(records.at(-1)).toMatchObject({ outcome: "failed" });
 });

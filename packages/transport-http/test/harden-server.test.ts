@@ -8,14 +8,14 @@ import { listen } from "./serve.ts";
 
 const asking = "GET / HTTP/1.1\r\nHost: x\r\n\r\n";
 
-async function startHardened(maxConnections?: number) {
+async function startHardened(perProcess?: number) {
   let asked = 0;
   const server = createServer((req, res) => {
     asked++;
     if (req.url !== "/held") res.end(String(Object.keys(req.headers).length));
   });
   const origin = await listen(
-    hardenServer(server, maxConnections === undefined ? {} : { maxConnections }),
+    hardenServer(server, perProcess === undefined ? {} : { connections: { perProcess } }),
   );
   return { server, port: Number(new URL(origin).port), asked: () => asked };
 }
@@ -231,7 +231,7 @@ test("connections of one address beyond its share are closed unanswered, those o
   const origin = await listen(
     hardenServer(
       createServer((_req, res) => void res.end("served")),
-      { maxConnectionsPerAddress: 3 },
+      { connections: { perAddress: 3 } },
     ),
   );
   const port = Number(new URL(origin).port);

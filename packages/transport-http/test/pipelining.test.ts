@@ -11,7 +11,9 @@ const uri = "files://demo/a.bin";
 const storage = createMemoryBackend({ "a.bin": new Uint8Array(6 << 20), "b.txt": "b" });
 
 async function serveDownloads(limits: { perProcess: number }) {
-  const { url, records } = await serve({ sluice: { storage, grant: { use: "window" }, limits } });
+  const { url, records } = await serve({
+    sluice: { storage, grant: { use: "window" }, limits: { streams: limits } },
+  });
   const capabilities = streaming({ prefer: ["downloadUrl"] });
   const json = await post(url, "modern", uri, { capabilities });
   const { result } = (await json.json()) as { result: { downloadUrl: string } };

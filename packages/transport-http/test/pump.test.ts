@@ -138,7 +138,7 @@ async function stall(url: string): Promise<{ closed: () => Promise<void> }> {
 describe("a reader", () => {
   test("is dropped if it reads nothing, and its file is closed", async () => {
     const { region, noted } = await createRegion(Buffer.alloc(24 * KiB * KiB));
-    const { url, results } = await serveRegion(region, { stallTimeoutMs: 200 });
+    const { url, results } = await serveRegion(region, { idleMs: 200 });
     const { closed } = await stall(url);
     await expect.poll(() => results, { timeout: 5_000 }).toMatchObject([{ outcome: "aborted" }]);
     expect(results[0]!.bytes).toBeLessThan(24 * KiB * KiB);
@@ -150,9 +150,9 @@ describe("a reader", () => {
     "is dropped after one timeout, not two, if it reads a part of a chunk and stops",
     { tags: "slow" },
     async () => {
-      const stallTimeoutMs = 900;
+      const idleMs = 900;
       const { region } = await createRegion(Buffer.alloc(24 * KiB * KiB));
-      const { url, results } = await serveRegion(region, { stallTimeoutMs });
+      const { url, results } = await serveRegion(region, { idleMs });
       const socket = connect(Number(new URL(url).port), "127.0.0.1").on("error", () => {});
       onTestFinished(() => void socket.destroy());
       socket.write("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
@@ -162,7 +162,7 @@ describe("a reader", () => {
       socket.read(65_536);
       // a timer of the same process: a machine that is busy is late with both
       const outcomes = await new Promise((resolve) => {
-        setTimeout(() => resolve(results), 1.9 * stallTimeoutMs);
+        setTimeout(() => resolve(results), 1.9 * idleMs);
       });
       expect(outcomes).toMatchObject([{ outcome: "aborted" }]);
     },
@@ -170,7 +170,7 @@ describe("a reader", () => {
 
   test("is dropped if it is slower than the minimum rate", async () => {
     const { region } = await createRegion(Buffer.alloc(24 * KiB * KiB));
-    const slow = { minBytesPerSecond: 1e9, stallTimeoutMs: 200 };
+    const slow = { minBytesPerSecond: 1e9, idleMs: 200 };
     const { url, results } = await serveRegion(region, slow);
     await stall(url);
     await expect.poll(() => results, { timeout: 5_000 }).toMatchObject([{ outcome: "aborted" }]);
@@ -187,7 +187,7 @@ describe("a reader", () => {
     });
     const outflow = createOutflow(stub as unknown as ServerResponse, {
       minBytesPerSecond: 1e9,
-      stallTimeoutMs: 40,
+      idleMs: 40,
     });
     onTestFinished(() => outflow.dispose());
     outflow.write(new Uint8Array(1), () => {});
@@ -219,7 +219,7 @@ describe("a reader", () => {
     const source = { bytes, body: new ReadableStream<Uint8Array>() };
     const transfer = { source, bytes: bytes.length, end: (r: TransferResult) => results.push(r) };
     const headers = ["Content-Length", String(bytes.length)];
-    const slow = { minBytesPerSecond: 1e9, stallTimeoutMs: 200 };
+    const slow = { minBytesPerSecond: 1e9, idleMs: 200 };
     const server = createServer(
       (_req, res) => void sendReply(res, { status: 200, headers, transfer }, slow),
     );
@@ -234,7 +234,7 @@ describe("a reader", () => {
       cancel: () => void (cancelled += 1),
     });
     const unsent = createByteAccount(2 ** 30).open();
-    const options = { stallTimeoutMs: 200, unsent };
+    const options = { idleMs: 200, unsent };
     const server = createServer(
       (_req, res) => void sendResponse(res, new Response(endless), options),
     );
@@ -248,7 +248,7 @@ describe("a reader", () => {
     const server = createServer((_req, res) => {
       answer = res;
       const reply = { status: 200, headers: [], text: "x".repeat(24 * KiB * KiB) };
-      void sendReply(res, reply, { stallTimeoutMs: 200 });
+      void sendReply(res, reply, { idleMs: 200 });
     });
     const { port } = new URL(await listen(server));
     const socket = connect(Number(port), "127.0.0.1").on("error", () => {});
@@ -263,7 +263,7 @@ describe("a reader", () => {
         const source = { file, body: new ReadableStream<Uint8Array>() };
         const transfer = { source, bytes: 4, end: () => {} };
         const headers = ["Content-Length", "4"];
-        return sendReply(res, { status: 200, headers, transfer }, { stallTimeoutMs: 100 });
+        return sendReply(res, { status: 200, headers, transfer }, { idleMs: 100 });
       });
     });
     server.keepAliveTimeout = 0;

@@ -1,7 +1,7 @@
 import { createServer, type RequestListener } from "node:http";
 import { tmpdir } from "node:os";
 import { McpServer } from "@modelcontextprotocol/server";
-import { createSluice } from "@sluice/server";
+import { createSluice, type SluiceOptions } from "@sluice/server";
 import { createMemoryBackend } from "@sluice/storage";
 import { expect, test, vi } from "vitest";
 import { freePort } from "../../../e2e/bed/listen.ts";
@@ -14,13 +14,14 @@ test("the examples of the README run", { tags: "slow" }, async () => {
   let listener: RequestListener | undefined;
   const http = createServer((req, res) => listener?.(req, res));
   const endpoint = `${await listen(http)}/mcp`;
-  const sluice = createSluice({
+  const base: SluiceOptions = {
     storage: createMemoryBackend({ "a.txt": "hello" }),
     baseUri: "files://demo/",
     endpoint,
     keys: "ephemeral",
     onWarning: () => {},
-  });
+  };
+  const sluice = createSluice(base);
 
   // #region node
   const { createHandler } = await import("@sluice/transport-http");
@@ -40,7 +41,7 @@ test("the examples of the README run", { tags: "slow" }, async () => {
   const bounded = createHandler({
     sluice,
     create,
-    sessions: { idleMs: 30 * 60_000, maxSessions: 1_000, maxPerPrincipal: 32 },
+    sessions: { perPrincipal: 32, perProcess: 1_000, idleMs: 30 * 60_000 },
   });
   // #endregion
 
@@ -51,8 +52,17 @@ test("the examples of the README run", { tags: "slow" }, async () => {
   app.all("/mcp{/*rest}", toNodeHandler(handler));
   // #endregion
 
+  const createBehind = (): McpServer =>
+    behindProxy.attach(new McpServer({ name: "demo", version: "1.0.0" }));
   // #region shares
-  const handle = toNodeHandler(handler, { proxyHops: 1, maxRequestsPerAddress: 64 });
+  const behindProxy = createSluice({
+    ...base,
+    clientAddress: 1,
+    limits: { streams: { perAddress: 16 } },
+  });
+  const handle = toNodeHandler(createHandler({ sluice: behindProxy, create: createBehind }), {
+    requests: { perAddress: 64 },
+  });
   // #endregion
   expect(handle).toBeTypeOf("function");
 

@@ -114,7 +114,7 @@ test("a port that is taken rejects, and nothing is left open", async () => {
 test.each<[string, ServeOptions, RegExp]>([
   ["a typo", { prot: 1 } as ServeOptions, /^serve: there is no option prot; did you mean port\?/],
   ["keep-alive without end", { keepAliveTimeoutMs: 0 }, /keepAliveTimeoutMs is a number/],
-  ["no session at all", { sessions: { maxSessions: 0 } }, /sessions.maxSessions must be/],
+  ["no session at all", { sessions: { perProcess: 0 } }, /sessions.perProcess must be/],
 ])("%s rejects with what to write", async (_, options, message) => {
   await expect(start({}, options)).rejects.toThrow(message);
 });

@@ -273,7 +273,7 @@ describe("sessions", () => {
 
   test("a full process refuses with 503 and a time to come back, and the anonymous give way first", async () => {
     const { servers, open, ping, send, initialize } = createHost(createSessions, {
-      sessions: { maxSessions: 2 },
+      sessions: { perProcess: 2 },
     });
     const [ann, nobody] = [await open("ann"), await open()];
     const bob = await open("bob");
@@ -294,7 +294,7 @@ describe("sessions", () => {
 
   test("bearer tokens that nothing has verified share the place of the anonymous", async () => {
     const { handler, open, ping } = createHost(createSessions, {
-      sessions: { maxSessions: 3, maxPerPrincipal: 1 },
+      sessions: { perProcess: 3, perPrincipal: 1 },
       principal: undefined as never,
     });
     const ann = await open("ann");
@@ -326,7 +326,7 @@ describe("sessions", () => {
         return new McpServer({ name: "s", version: "1" });
       },
       sluice,
-      { maxSessions: 1 },
+      { perProcess: 1 },
     );
     onTestFinished(() => sessions.close());
     const params = {
@@ -364,7 +364,7 @@ describe("sessions", () => {
   test("rejects an invalid bound", () => {
     const { sluice } = createHost();
     const create = () => new McpServer({ name: "s", version: "1" });
-    for (const bounds of [{ idleMs: 0 }, { maxSessions: 1.5 }, { maxPerPrincipal: Number.NaN }])
+    for (const bounds of [{ idleMs: 0 }, { perProcess: 1.5 }, { perPrincipal: Number.NaN }])
       expect(() => createSessions(create, sluice, bounds)).toThrow(RangeError);
   });
 });
@@ -381,12 +381,12 @@ function limiterOf(most: number): RateLimiter {
   };
 }
 
-describe("limits.requests", () => {
+describe("rates.requests", () => {
   test("counts initialize and DELETE for their caller, with invented ids as well", async () => {
     const perPrincipal = limiterOf(4);
     const global = limiterOf(10);
     const { send, initialize } = createHost(createSessions, {
-      limits: { requests: { perPrincipal, global } },
+      rates: { requests: { perPrincipal, global } },
     });
     const end = (who?: string) => send(who, "DELETE", { "mcp-session-id": randomUUID() });
     for (let n = 0; n < 2; n++) expect((await initialize("mallory")).status).toBe(200);

@@ -36,7 +36,7 @@ test(
   { tags: "slow" },
   async () => {
     const { url, records } = await serve({
-      sluice: { storage, maxReadBytes: 8 * mib, limits: { perProcess: 2 } },
+      sluice: { storage, maxReadBytes: 8 * mib, limits: { streams: { perProcess: 2 } } },
     });
     const readers = [1, 2].map(() => ask(url, "resources/read", { uri }));
     await expect.poll(() => records.filter(({ action }) => action === "read")).toHaveLength(2);
@@ -70,7 +70,7 @@ test("the bytes of answers are taken before storage is read", { tags: "slow" }, 
     sluice: {
       storage: counting,
       maxReadBytes: 8 * mib,
-      limits: { perPrincipal: 100, answers: { perPrincipal: 40 * mib } },
+      limits: { streams: { perPrincipal: 100 }, responseBytes: { perPrincipal: 40 * mib } },
     },
   });
   const authorization = ["Authorization: Bearer one"];
@@ -92,7 +92,7 @@ test(
     const text = "x".repeat(8 * mib);
     const { url } = await serve({
       sluice: { storage },
-      node: { unsent: { perProcess: 12 * mib } },
+      node: { bufferedBytes: { perProcess: 12 * mib } },
       register: (mcp) =>
         void mcp.registerTool("big", {}, () => ({ content: [{ type: "text", text }] })),
     });
@@ -174,7 +174,7 @@ test("events that are not taken break their stream off when they are too many, a
 });
 
 test("an event stream may be silent for longer than a reader may stall", async () => {
-  const slow = { stallTimeoutMs: 50, minBytesPerSecond: 1e9 };
+  const slow = { idleMs: 50, minBytesPerSecond: 1e9 };
   const { account, socket, isOpen, push } = await serveEvents(slow);
   let received = 0;
   socket.on("data", (chunk: Uint8Array) => void (received += chunk.byteLength));
@@ -191,7 +191,7 @@ test(
   "a reader that is slower than the least rate is given up on JSON and events of MCP as well",
   { tags: "slow" },
   async () => {
-    const slow = { minBytesPerSecond: 1e9, stallTimeoutMs: 200 };
+    const slow = { minBytesPerSecond: 1e9, idleMs: 200 };
     const { socket, isOpen, push } = await serveEvents(slow);
     socket.pause();
     for (let n = 0; n < 128; n++) push(64 * 1_024);
@@ -213,8 +213,8 @@ test(
 
 test("requests of one address beyond its share are 429, those of another are served", async () => {
   const { url } = await serve({
-    sluice: { storage, maxReadBytes: 8 * mib },
-    node: { maxRequestsPerAddress: 2, proxyHops: 1 },
+    sluice: { storage, maxReadBytes: 8 * mib, clientAddress: 1 },
+    node: { requests: { perAddress: 2 } },
   });
   const from = (address: string) => [`X-Forwarded-For: ${address}`];
   const readers = [1, 2].map(() => ask(url, "resources/read", { uri }, from("192.0.2.1")));

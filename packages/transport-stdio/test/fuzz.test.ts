@@ -104,7 +104,7 @@ async function receive(bytes: Buffer, step: number): Promise<Got[]> {
       fault: (error) => ensureNamed(error),
       closed: () => end(),
     },
-    { maxBinarySize: 10_000 },
+    { maxBinaryBytes: 10_000 },
   );
   await channel.send({ jsonrpc: "2.0", id: 1, method: "initialize", params: {} });
   const answer = { jsonrpc: "2.0", id: 1, result: { capabilities: interleaving(4_096) } };

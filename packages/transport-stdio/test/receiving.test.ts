@@ -99,7 +99,7 @@ describe("from a peer with only the RFC", () => {
   });
 
   test("one that is too large is dropped as it comes [BINARY/security/size-limits]", async () => {
-    const peer = await meet(literal, { maxBinarySize: 299 });
+    const peer = await meet(literal, { maxBinaryBytes: 299 });
     const ref = { streamId: id(), size: bytes.length };
     peer.write(peer.announce(ref), whole(ref.streamId, bytes));
     expect(await outcomes(peer)).toEqual(["too_large"]);

@@ -25,7 +25,7 @@ async function open(
 > {
   const { port, http } = await serve({
     attach: { binary: binaryReads },
-    ws: { binary: { maxBinarySize: 1_000_000, windowBytes: 100_000 } },
+    ws: { binary: { maxBinaryBytes: 1_000_000, windowBytes: 100_000 } },
     register: registerRead,
     ...options,
   });
@@ -141,7 +141,7 @@ describe("incoming bytes", () => {
   });
 
   test("frames with next to nothing count as messages", async () => {
-    const binary = { maxBinarySize: 1_000_000, windowBytes: 100_000 };
+    const binary = { maxBinaryBytes: 1_000_000, windowBytes: 100_000 };
     const peer = await open(declared, {
       ws: { binary, messageRate: { perSecond: 0.01, burst: 20 } },
     });

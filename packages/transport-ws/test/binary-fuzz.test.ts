@@ -110,7 +110,7 @@ async function take(frames: readonly Frame[]): Promise<Outcome> {
   const declared = { binaryTransfer: { supported: true, supportedModes: ["websocket-binary"] } };
   const channel: BinaryChannel = createBinaryChannel(
     "client",
-    { maxBinarySize: 100, windowBytes: 64, declared },
+    { maxBinaryBytes: 100, windowBytes: 64, declared },
     {
       sendText: (text) => void JSON.parse(text),
       sendBinary: async () => {},

@@ -92,7 +92,7 @@ describe.each(sdkNames)("%s over WebSocket", (sdk) => {
     await expect(streamResource(client, "files://demo/none")).rejects.toMatchObject({
       code: "not_found",
     });
-    await expect(streamResource(client, uri, { maxStreamSize: 10 })).rejects.toMatchObject({
+    await expect(streamResource(client, uri, { maxStreamBytes: 10 })).rejects.toMatchObject({
       code: "too_large",
     });
     const stopped = new Error("enough");

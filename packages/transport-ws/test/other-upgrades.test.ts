@@ -255,7 +255,7 @@ describe("a request that offers another protocol than WebSocket is an ordinary o
 
   test("a connection counts once in the limit of its address", async () => {
     const { server, port } = await serve();
-    hardenServer(server, { maxConnectionsPerAddress: 2 });
+    hardenServer(server, { connections: { perAddress: 2 } });
     const request = `GET /x HTTP/1.1\r\n${offer}\r\n\r\n`;
     const end = `GET /end HTTP/1.1\r\n${offer}\r\n${last}\r\n`;
     for (let n = 0; n < 3; n++)

@@ -86,6 +86,7 @@ export async function serve(options: ServeOptions = {}): Promise<Served> {
   };
   const handler = createWebSocketHandler(factory, {
     url: `ws://127.0.0.1:${port}/mcp`,
+    sluice,
     onError,
     ...options.ws,
   });

@@ -38,7 +38,7 @@ const server = await listenWebSocket(
     });
     return sluice.attach(mcp);
   },
-  { maxConnections: 10_000 },
+  { connections: { perProcess: 10_000 } },
 );
 
 function count(): Counts {

@@ -30,7 +30,7 @@ test(
   async () => {
     const { port } = await serve({
       files,
-      sluice: { maxReadBytes: 8 * mib, limits: { perProcess: 1 } },
+      sluice: { maxReadBytes: 8 * mib, limits: { streams: { perProcess: 1 } } },
     });
     const reader = await opened(port);
     const other = await opened(port);
@@ -54,7 +54,7 @@ test(
   async () => {
     const { port } = await serve({
       files,
-      sluice: { maxReadBytes: 8 * mib, limits: { perProcess: 1 } },
+      sluice: { maxReadBytes: 8 * mib, limits: { streams: { perProcess: 1 } } },
     });
     const reader = new WebSocket(`ws://127.0.0.1:${port}/mcp`, "mcp");
     onTestFinished(() => reader.terminate());
@@ -77,7 +77,7 @@ test("bytes that wait for one principal are counted over all of its connections"
   const { port } = await serve({
     files,
     sluice: { principal },
-    ws: { bearer, principal, maxBufferedBytesPerPrincipal: 12 * mib },
+    ws: { bearer, principal, bufferedBytes: { perPrincipal: 12 * mib } },
     register: (mcp) =>
       void mcp.registerTool("big", {}, () => ({ content: [{ type: "text", text }] })),
   });
@@ -96,7 +96,10 @@ test("bytes that wait for one principal are counted over all of its connections"
 });
 
 test("connections of one address beyond its share are refused with 429, those of another are not", async () => {
-  const { port } = await serve({ ws: { maxConnectionsPerAddress: 2, proxyHops: 1 } });
+  const { port } = await serve({
+    sluice: { clientAddress: 1 },
+    ws: { connections: { perAddress: 2 } },
+  });
   const from = (address: string) => rawSocket(port, { headers: { "x-forwarded-for": address } });
   const held = [await from("192.0.2.1"), await from("192.0.2.1")];
   expect(held.map(({ status }) => status)).toEqual([101, 101]);
@@ -104,6 +107,17 @@ test("connections of one address beyond its share are refused with 429, those of
   expect((await from("192.0.2.2")).status).toBe(101);
   held[0]!.socket.destroy();
   await expect.poll(async () => (await from("192.0.2.1")).status).toBe(101);
+});
+
+test("connections count by the address that a function of the caller knows", async () => {
+  const { port } = await serve({
+    sluice: { clientAddress: ({ header }) => header("cf-connecting-ip") },
+    ws: { connections: { perAddress: 1 } },
+  });
+  const from = (address: string) => rawSocket(port, { headers: { "cf-connecting-ip": address } });
+  expect((await from("192.0.2.1")).status).toBe(101);
+  expect((await from("192.0.2.1")).status).toBe(429);
+  expect((await from("192.0.2.2")).status).toBe(101);
 });
 
 test("the bytes that answers of a connection hold are given back once, whatever happens to it", () => {

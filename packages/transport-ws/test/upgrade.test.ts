@@ -108,7 +108,7 @@ describe("an upgrade", () => {
 
   test("beyond the room of the process is 503, beyond that of a principal 429; places come back", async () => {
     const { port, handler } = await serve({
-      ws: { bearer, principal, maxConnections: 3, maxConnectionsPerPrincipal: 2 },
+      ws: { bearer, principal, connections: { perProcess: 3, perPrincipal: 2 } },
     });
     const open = (name: string) =>
       rawSocket(port, { headers: { authorization: `Bearer ${name}` } });
@@ -134,7 +134,7 @@ describe("an upgrade", () => {
         return bearer.verifier.verifyAccessToken(token);
       },
     };
-    const { port } = await serve({ ws: { maxConnections: 1, bearer: { verifier } } });
+    const { port } = await serve({ ws: { connections: { perProcess: 1 }, bearer: { verifier } } });
     const headers = { authorization: "Bearer ann" };
     const gone = connectSocket(port, "127.0.0.1");
     gone.write(upgradeText(port, { headers }));
@@ -153,7 +153,7 @@ describe("an upgrade", () => {
         return bearer.verifier.verifyAccessToken(token);
       },
     };
-    const ws = { bearer: { verifier }, maxConnectionsPerPrincipal: 1 };
+    const ws = { bearer: { verifier }, connections: { perPrincipal: 1 } };
     const { port, http } = await serve({ ws });
     const headers = { authorization: "Bearer ann" };
     const ended = new Promise<void>((resolve) => {
@@ -177,11 +177,13 @@ describe("an upgrade", () => {
     [{ url: "wss://u:p@a.example/mcp" }],
     [{ url: "wss://a.example/mcp?token=1" }],
     [{ url: "wss://a.example/mcp" }],
-    [{ url: "ws://localhost/mcp", maxConnections: 0 }],
+    [{ url: "ws://localhost/mcp", connections: { perProcess: 0 } }],
     [{ url: "ws://localhost/mcp", messageRate: { perSecond: 0, burst: 1 } }],
     [{ url: "ws://localhost/mcp", messageRate: { perSecond: Infinity, burst: 1 } }],
   ])("handler of %j is refused at the start", (options) => {
-    expect(() => createWebSocketHandler(factory, options)).toThrow(/url|bearer|limit|Rate/);
+    expect(() => createWebSocketHandler(factory, options)).toThrow(
+      /url|bearer|connections.perProcess|Rate/,
+    );
   });
 });
 

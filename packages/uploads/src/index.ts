@@ -10,7 +10,7 @@ export type {
   UploadedFile,
   UploadProgress,
 } from "./slots/slots.ts";
-export type { UploadQuota } from "./limits/quota-tracker.ts";
+export type { UploadLimits } from "./limits/quota-tracker.ts";
 export type { Scan, ScanFacts, ScanVerdict } from "./store/scan.ts";
 export type {
   AnsweredFiles,

@@ -265,7 +265,7 @@ describe.each(Object.entries(clients))("%s", (name, connect) => {
   test("a file above what the client takes is not sent, whatever the server would take [SEP-1306/6.validation/must-reject-size]", async () => {
     const served = await setUp((origin) => question(origin));
     const client = await connect(served, {
-      maxFileSize: 7,
+      maxFileBytes: 7,
       onFilesRequested: () => ({ action: "accept", files: { imageFile: [image] } }),
     });
     const outcome = String(await look(client).catch((error: Error) => error.message));
@@ -353,7 +353,7 @@ test("a client declares what it takes, beside what it declares itself, and forms
     message: "Your name?",
     requestedSchema: { type: "object", properties: { name: { type: "string" } } },
   }));
-  const files = createFileSender(optionsOf(served, { maxFileSize: 7, accept: ["image/*"] }));
+  const files = createFileSender(optionsOf(served, { maxFileBytes: 7, accept: ["image/*"] }));
   const client = new (files.extend(Client))(
     { name: "test", version: "1" },
     { capabilities: { elicitation: { form: {} } } },
@@ -403,7 +403,7 @@ test("options that cannot work are refused", () => {
     endpoint: "http://127.0.0.1/mcp",
     onFilesRequested: vi.fn<Options["onFilesRequested"]>(),
   };
-  for (const maxFileSize of [0, -1, 1.5, Infinity, Number.NaN])
-    expect(() => createFileSender({ ...options, maxFileSize })).toThrow(RangeError);
+  for (const maxFileBytes of [0, -1, 1.5, Infinity, Number.NaN])
+    expect(() => createFileSender({ ...options, maxFileBytes })).toThrow(RangeError);
   expect(() => createFileSender({ ...options, endpoint: "nonsense" })).toThrow(TypeError);
 });

@@ -91,7 +91,7 @@ test("a confirmed file can be opened again until it is removed, and is then gone
 });
 
 test("a file that came inside a message is taken like one that was sent", async () => {
-  const server = await startUploadServer({ uploads: { quota: { files: 1 } } });
+  const server = await startUploadServer({ uploads: { limits: { files: { perPrincipal: 1 } } } });
   const terms = { accept: ["text/*"], maxBytes: 5, maxFiles: 1 };
   const text = { mimeType: "text/plain", bytes: new TextEncoder().encode("hello") };
   const file = await server.uploads.keep(alice, text, terms);
@@ -110,7 +110,7 @@ test.each(["refuse", "remove"] as const)(
     let scans = 0;
     const server = await startUploadServer({
       uploads: {
-        quota: { files: 2 },
+        limits: { files: { perPrincipal: 2 } },
         async scan() {
           scans += 1;
           if (scans === 1) return "defer";

@@ -37,7 +37,7 @@ function setUp(
   const slots = createFakeSlots();
   const { host } = sluice;
   const uris = createFileUris(host);
-  const inputs = { slots, uris, trustedOrigins: [], onError: host.onError };
+  const inputs = { slots, uris, trustedOrigins: [], maxBytes: 2 ** 20, onError: host.onError };
   const files: Files = {
     ...createFileTransfer({ ...slots, host: { sluice: host } }),
     open: (argument, terms, toolCall) =>
@@ -286,7 +286,7 @@ test.each(eras)(
       undefined,
       {
         audit: (record) => void records.push(record),
-        limits: { requests: { perPrincipal: { consume: async () => void (counted += 1) } } },
+        rates: { requests: { perPrincipal: { consume: async () => void (counted += 1) } } },
       },
     );
     const ada = await connectAnswerer({ era, fetch, token: "ada" });
@@ -348,7 +348,7 @@ test.each(eras)(
             transferModes: ["upload"],
           },
         },
-        more: { type: "array", items: { format: "uri", "x-mcp-file": { maxSize: 10_485_760 } } },
+        more: { type: "array", items: { format: "uri", "x-mcp-file": {} } },
       },
       required: ["document"],
     });

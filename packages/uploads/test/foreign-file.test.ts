@@ -123,7 +123,7 @@ test(
   { tags: "slow" },
   async () => {
     const calls = new Set<string>();
-    const pace = { idleMs: 3_600_000, windowMs: 3_600_000 };
+    const pace = { idleMs: 3_600_000, rateWindowMs: 3_600_000 };
     const server = await startUploadServer({
       uploads: { stores: { uploads: watched(calls) }, pace },
     });

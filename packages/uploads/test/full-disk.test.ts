@@ -135,7 +135,10 @@ describe("a storage without room is answered with 507 and a time to come back", 
     "a file in steps is removed at once, whether a $object object did not fit or another, over $kind",
     async ({ start, object }) => {
       const { state, fill } = limited();
-      const server = await start({ wrap: fill, uploads: { quota: { files: 1 } } });
+      const server = await start({
+        wrap: fill,
+        uploads: { limits: { files: { perPrincipal: 1 } } },
+      });
       const { url, uploadId } = await server.slot();
       const location = (await begin(url)).headers.get("location")!;
       expect((await append(location, 0, noise(100_000))).status).toBe(204);
@@ -162,7 +165,7 @@ describe("a storage without room is answered with 507 and a time to come back", 
     const { state, fill } = limited();
     const server = await startUploadServer({
       wrap: fill,
-      uploads: { quota: { files: 1 } },
+      uploads: { limits: { files: { perPrincipal: 1 } } },
     });
     state.isFull = (key) => key.includes("/plan-");
     await expectNoRoom(await begin((await server.slot()).url), server);
@@ -182,7 +185,9 @@ test("a file that storage takes at no time is too large, which is the server's f
 });
 
 test("the quota of a user is another reason, with no time to come back", async () => {
-  const server = await startUploadServer({ uploads: { quota: { bytes: 100 } } });
+  const server = await startUploadServer({
+    uploads: { limits: { fileBytes: { perPrincipal: 100 } } },
+  });
   const answer = await put((await server.slot()).url, noise(1_000));
   expect([answer.status, answer.headers.get("retry-after")]).toEqual([507, null]);
   expect(await answer.json()).toMatchObject({ reason: "quota" });

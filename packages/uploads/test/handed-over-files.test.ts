@@ -72,7 +72,7 @@ test.each(eras)("%s: a file that a host hands over is fetched and kept", async (
     file: {
       anyOf: [{ type: "string" }, { type: "object", required: ["download_url", "file_id"] }],
       format: "uri",
-      "x-mcp-file": { maxSize: 10_485_760 },
+      "x-mcp-file": {},
     },
   });
 });
@@ -123,6 +123,16 @@ test("a file that is too large is refused, announced or not, and not stored", as
   expect(await read(handed(`${origin}/endless`))).toMatch(/too large/);
   expect(await files()).toEqual([]);
   expect(sent).toBeLessThan(1_000);
+});
+
+test("without a size in its terms an argument takes what the uploads take", async () => {
+  const large = noise(11 * 2 ** 20);
+  const origin = await serve((_request, response) => response.end(large));
+  const wide = await start({ trustedOrigins: [origin] });
+  expect(await wide.read(handed(origin))).toContain(`${large.length}`);
+  const narrow = await start({ trustedOrigins: [origin], options: { uploads: { maxBytes: 4 } } });
+  expect(await narrow.read(handed(origin))).toMatch(/at most 4 are accepted/);
+  expect(await narrow.read("data:text/plain,hello")).toMatch(/at most 4 are accepted/);
 });
 
 test("a file of another type, or one that breaks off, is refused, and nothing is kept", async () => {

@@ -8,7 +8,7 @@ type Start = (typeof storageKinds)[number]["start"];
 async function startListing(start: Start) {
   const prefixes: string[] = [];
   const server = await start({
-    uploads: { sweepEveryMs: 3_600_000 },
+    uploads: { sweepIntervalMs: 3_600_000 },
     wrap: (backend: StorageBackend) =>
       wrapBackend(backend, {
         list: (list) => (query) => {
@@ -70,7 +70,7 @@ describe.each(storageKinds)("over $kind", ({ isInSteps, start }) => {
   test("no step asks for the version of what is there, which a folder tells after a wait", async () => {
     const described: string[] = [];
     const server = await start({
-      uploads: { sweepEveryMs: 3_600_000 },
+      uploads: { sweepIntervalMs: 3_600_000 },
       wrap: (backend: StorageBackend) =>
         wrapBackend(backend, {
           describe: (ask) => async (key, options) => {

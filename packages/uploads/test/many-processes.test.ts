@@ -167,7 +167,9 @@ test("limits of one user count for all processes together", async () => {
     [shared(), 507],
     [apart(), 201], // the twin
   ] as const) {
-    const { servers, at } = await startTwo(stores, { uploads: { quota: { bytes: 500 } } });
+    const { servers, at } = await startTwo(stores, {
+      uploads: { limits: { fileBytes: { perPrincipal: 500 } } },
+    });
     expect((await put(at(0, (await servers[0].slot()).url), 300)).status).toBe(201);
     expect((await put(at(1, (await servers[0].slot()).url), 300)).status).toBe(status);
   }

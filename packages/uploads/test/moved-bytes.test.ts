@@ -51,7 +51,7 @@ async function startTwo({ adapt }: StorageKind) {
   onTestFinished(() => rm(root, { recursive: true }));
   const moved = { bytes: 0 };
   const sluice = { endpoint: "http://127.0.0.1:1/mcp", keys: formatKey(generateKey()) };
-  const uploads = { stores: { uploads: createMemoryUploadStore() }, sweepEveryMs: 3_600_000 };
+  const uploads = { stores: { uploads: createMemoryUploadStore() }, sweepIntervalMs: 3_600_000 };
   const start = (): Promise<UploadServer> =>
     startUploadServer({ root, sluice, uploads, kind: (backend) => counted(adapt(backend), moved) });
   const servers = [await start(), await start()] as const;

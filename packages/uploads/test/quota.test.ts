@@ -2,7 +2,7 @@ import { SluiceError } from "@sluice/core";
 import type { UploadStore } from "@sluice/state";
 import { createMemoryUploadStore } from "@sluice/state/internal";
 import { wrapBackend } from "@sluice/storage";
-import type { UploadQuota } from "@sluice/uploads";
+import type { UploadLimits } from "@sluice/uploads";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { QuotaTracker } from "../src/limits/quota-tracker.ts";
 import { alice, bearer, noise, startUploadServer } from "./upload-server.ts";
@@ -14,8 +14,12 @@ test(
   "80 uploads at once never exceed the quota, and the rest leave nothing",
   { tags: "slow" },
   async () => {
-    const quota = { concurrent: 80, bytes: 200_000, files: 1_000 };
-    const server = await startUploadServer({ uploads: { quota } });
+    const limits = {
+      requests: { perPrincipal: 80 },
+      fileBytes: { perPrincipal: 200_000 },
+      files: { perPrincipal: 1_000 },
+    };
+    const server = await startUploadServer({ uploads: { limits } });
     const answers = await Promise.all(
       Array.from({ length: 80 }, async () => put((await server.slot()).url, noise(10_000))),
     );
@@ -100,7 +104,7 @@ test("the requests of a user count with all others of that user", async () => {
       if (counted.length > 2) throw Object.assign(new Error("too many"), { msBeforeNext: 4_200 });
     },
   };
-  const server = await startUploadServer({ sluice: { limits: { requests: { perPrincipal } } } });
+  const server = await startUploadServer({ sluice: { rates: { requests: { perPrincipal } } } });
   expect((await put((await server.slot()).url, noise(10))).status).toBe(201);
   expect((await put((await server.slot()).url, noise(10))).status).toBe(201);
   const third = await put((await server.slot()).url, noise(10));
@@ -109,7 +113,9 @@ test("the requests of a user count with all others of that user", async () => {
 });
 
 test("a file that was left counts as what came of it, and as a whole again when it goes on", async () => {
-  const server = await startUploadServer({ uploads: { quota: { bytes: 150, files: 2 } } });
+  const server = await startUploadServer({
+    uploads: { limits: { fileBytes: { perPrincipal: 150 }, files: { perPrincipal: 2 } } },
+  });
   const headers = { ...bearer("alice"), "upload-complete": "?0", "upload-length": "100" };
   const begun = await fetch((await server.slot()).url, {
     method: "POST",
@@ -134,7 +140,9 @@ test("a file that was left counts as what came of it, and as a whole again when 
 });
 
 test("the last file of a quota may come in a form", async () => {
-  const server = await startUploadServer({ uploads: { quota: { files: 1, bytes: 1_000 } } });
+  const server = await startUploadServer({
+    uploads: { limits: { files: { perPrincipal: 1 }, fileBytes: { perPrincipal: 1_000 } } },
+  });
   const post = async (bytes: Uint8Array<ArrayBuffer>): Promise<Response> => {
     const body = new FormData();
     body.append("file", new Blob([bytes]), "a.bin");
@@ -149,15 +157,19 @@ test("a quota tracker counts what is under way and what storage shows, and prolo
   vi.useFakeTimers();
   onTestFinished(() => void vi.useRealTimers());
   const errors: unknown[] = [];
-  const make = (store: UploadStore, quota: UploadQuota) =>
+  const make = (store: UploadStore, limits: UploadLimits) =>
     new QuotaTracker({
       store,
-      quota,
+      limits,
       seedEveryMs: 60_000,
       onError: (error) => errors.push(error),
     });
   const store = createMemoryUploadStore();
-  const tracker = make(store, { concurrent: 1, files: 3, bytes: 100 });
+  const tracker = make(store, {
+    requests: { perPrincipal: 1 },
+    files: { perPrincipal: 3 },
+    fileBytes: { perPrincipal: 100 },
+  });
   // a process of the same store that died: what it held is not renewed
   const lease = { now: Date.now(), until: Date.now() + 60_000 };
   await store.enter("a", "dead", { ...lease, places: 1 });
@@ -194,8 +206,9 @@ test("a quota tracker counts what is under way and what storage shows, and prolo
   await tracker.drop("a", "5");
   expect(vi.getTimerCount()).toBe(0);
   expect(errors).toEqual([]);
-  for (const wrong of [{ files: 0 }, { bytes: -1 }, { concurrent: 1.5 }])
-    expect(() => make(store, wrong)).toThrow(RangeError);
+  for (const name of ["files", "fileBytes", "requests"])
+    for (const perPrincipal of [0, -1, 1.5])
+      expect(() => make(store, { [name]: { perPrincipal } })).toThrow(RangeError);
 });
 
 test("an expired slot is not prolonged by a late call", async () => {

@@ -25,7 +25,7 @@ const uploads = createUploads(sluice, {
   storage: folder,
   scan: "none",
   maxBytes: 2 * 2 ** 30,
-  quota: { concurrent: 100, bytes: 200 * 2 ** 30 },
+  limits: { requests: { perPrincipal: 100 }, fileBytes: { perPrincipal: 200 * 2 ** 30 } },
 });
 const mcp = withSluice({ fetch: async () => new Response() }, sluice);
 const server = createServer(toNodeHandler(withUploads(mcp, uploads)));

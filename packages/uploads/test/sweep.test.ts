@@ -212,7 +212,10 @@ describe.each(storageKinds)("over $kind", ({ begunObjects, start }) => {
     expect(left.toSorted()).toEqual(ours.toSorted());
     expect((await server.files()).filter((path) => path.includes("/uploads/1/"))).toEqual([]);
     const root = ours[0]!.split("/uploads/")[0]!;
-    const bounded = await start({ root, uploads: { quota: { bytes: 150 } } });
+    const bounded = await start({
+      root,
+      uploads: { limits: { fileBytes: { perPrincipal: 150 } } },
+    });
     const { url } = await bounded.slot({ maxBytes: 1_000 });
     const init = { method: "PUT", headers: bearer("alice"), body: noise(60) };
     expect((await fetch(url, init)).status).toBe(201);
@@ -222,7 +225,7 @@ describe.each(storageKinds)("over $kind", ({ begunObjects, start }) => {
     const first = await start();
     await sent(first, 2 * minute);
     const root = (await first.files())[0]!.split("/uploads/")[0]!;
-    const uploads = { quota: { bytes: 150 } };
+    const uploads = { limits: { fileBytes: { perPrincipal: 150 } } };
     const second = await start({ root, uploads });
     await second.uploads.sweep();
     const terms = { accept: [], maxBytes: 1_000, maxFiles: 1 };

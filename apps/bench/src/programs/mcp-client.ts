@@ -12,7 +12,7 @@ type Options = ConstructorParameters<typeof Client>[1];
 type Transport = Parameters<Client["connect"]>[0];
 
 const [way, endpoint = "", ...rest] = process.argv.slice(2);
-const maxStreamSize = 16 * 1024 ** 3;
+const maxStreamBytes = 16 * 1024 ** 3;
 
 async function connect(
   options: Options = {},
@@ -30,14 +30,14 @@ async function connect(
 /** A client that takes streams of Sluice. */
 async function connectStreaming() {
   const { createStreaming, streamResource } = await import("@sluice/client");
-  const { fetch: streamingFetch, capabilities } = createStreaming({ maxStreamSize });
+  const { fetch: streamingFetch, capabilities } = createStreaming({ maxStreamBytes });
   const client = await connect(
     { capabilities },
     new StreamableHTTPClientTransport(new URL(endpoint), { fetch: streamingFetch }),
   );
   const open = (uri: string, trustedOrigin = "") =>
     streamResource(client, uri, {
-      maxStreamSize,
+      maxStreamBytes,
       ...(trustedOrigin && { trustedOrigins: [trustedOrigin] }),
     });
   return { client, open };
@@ -121,7 +121,7 @@ const ways: Readonly<Record<string, () => Promise<void>>> = {
   /** The least that does so: the answer to each call goes to `saveBare` before the SDK sees an empty one. It syncs. */
   async "bare-tree"() {
     const { createStreaming } = await import("@sluice/client");
-    const { capabilities } = createStreaming({ maxStreamSize });
+    const { capabilities } = createStreaming({ maxStreamBytes });
     const sizes = new Map<string, number>();
     const [directory = ""] = rest;
     const fetchAndSave = async (url: string | URL, init?: RequestInit): Promise<Response> => {

@@ -23,7 +23,7 @@ const objects = Object.fromEntries(
 const storage = createMemoryBackend(objects);
 
 const createStore = (): StateStore =>
-  createMemoryStateStore({ maxRecords: many, maxRecordsPerOwner: many });
+  createMemoryStateStore({ records: { perProcess: many, perPrincipal: many } });
 
 function createOne(mounts = 1): Sluice {
   return createSluice({
@@ -32,7 +32,7 @@ function createOne(mounts = 1): Sluice {
     keys: "ephemeral",
     stores: { ...createMemoryStores(), state: createStore() },
     onWarning: () => {},
-    limits: { perPrincipal: many, perProcess: many },
+    limits: { streams: { perPrincipal: many, perProcess: many } },
   });
 }
 
@@ -43,8 +43,8 @@ const attach = (sluice: Sluice): McpServer =>
 function createCaller() {
   const sluice = createOne();
   const handler = createSessions(() => attach(sluice), sluice, {
-    maxSessions: many,
-    maxPerPrincipal: many,
+    perPrincipal: many,
+    perProcess: many,
   });
   const post = async (message: object, session?: string): Promise<Response> => {
     const response = await handler.fetch(

@@ -54,7 +54,9 @@ const sluice = createSluice({
   delivery,
   // an outside program repeats one URL over and over
   grant: { use: "window", ttlMs: 15 * 60_000 },
-  limits: { perPrincipal: options.streams ?? 1024, perProcess: options.streams ?? 1024 },
+  limits: {
+    streams: { perPrincipal: options.streams ?? 1024, perProcess: options.streams ?? 1024 },
+  },
   access: (_principal, uri) => (uri.endsWith("/secret") ? "hide" : "allow"),
   audit: () => {},
   ...(storageOrigin && { redirectOrigins: [storageOrigin] }),

@@ -34,7 +34,7 @@ async function sendWithSluice(): Promise<number> {
   const sender = createFileSender({
     endpoint: url,
     onFilesRequested: () => Promise.reject(new Error("bench: no file was asked for")),
-    maxFileSize: 16 * 2 ** 30,
+    maxFileBytes: 16 * 2 ** 30,
   });
   const authorized = {
     file: { uri: "upload://bench" },

@@ -62,7 +62,7 @@ const uploads = createUploads(sluice, {
   storage: (counted ? countListings() : storage) as WritableBackend,
   scan: "none",
   maxBytes,
-  sweepEveryMs: 3_600_000,
+  sweepIntervalMs: 3_600_000,
 });
 const handler = toNodeHandler(createHandler({ sluice, uploads }));
 const tus = new Server({

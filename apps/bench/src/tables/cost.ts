@@ -46,7 +46,7 @@ export const tokens: TableSpec = {
     const sealer = createSealer(server);
     const count = tokenCount(bench);
     // one caller gets all of them
-    const state = createMemoryStateStore({ maxRecordsPerOwner: 2 * count });
+    const state = createMemoryStateStore({ records: { perPrincipal: 2 * count } });
     const stored = createTokenStore({ ...server, state });
     const principal = { issuer: "https://id.example.com", subject: "reader", clientId: "bench" };
     const terms = { key: "reports/2026/all.bin", principal, use: "lease" } as const;

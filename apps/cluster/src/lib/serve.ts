@@ -48,10 +48,11 @@ export async function serve(settings: Settings): Promise<Serving> {
     storage,
     baseUri: "files://cluster/",
     endpoint: settings.endpoint,
+    clientAddress: 1,
     keys,
     stores,
     principal: ({ authInfo }) => authInfo && principalOf(authInfo.clientId),
-    limits: { requests: { perPrincipal } },
+    rates: { requests: { perPrincipal } },
     audit,
   });
   // #endregion
@@ -81,7 +82,7 @@ export async function serve(settings: Settings): Promise<Serving> {
   app.all(
     "/mcp{/*rest}",
     requireBearerAuth({ verifier: verifierOf(settings.tokens) }),
-    toNodeHandler(handler, { proxyHops: 1 }),
+    toNodeHandler(handler),
   );
 
   const server = hardenServer(createServer({ connectionsCheckingInterval: 5_000 }, app));

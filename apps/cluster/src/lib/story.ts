@@ -78,7 +78,7 @@ async function revoke({ client, cluster, file, say }: Scene): Promise<void> {
 
 /** Replaces a process at each quarter of a download. */
 async function restartAll({ client, cluster, file, say }: Scene): Promise<void> {
-  const { body } = await streamResource(client, file.uri, { maxStreamSize: 2 ** 40 });
+  const { body } = await streamResource(client, file.uri, { maxStreamBytes: 2 ** 40 });
   const digest = createHash("sha256");
   const waiting = [...cluster.processes];
   let bytes = 0;

@@ -64,7 +64,7 @@ export async function binaryContent(
   const { type, mimeType, bytes, uri, maxBase64Bytes = 8 * 2 ** 20 } = options;
   const sized = bytes instanceof Uint8Array ? sizedOf(bytes) : bytes;
   const outlet = "offer" in to ? to : outletOf(to);
-  if (outlet && sized.size <= outlet.maxBinarySize) {
+  if (outlet && sized.size <= outlet.maxBinaryBytes) {
     const binaryRef = outlet.offer(sized);
     const _meta = { [BINARY_EXTENSION_ID]: { binaryRef } };
     if (type !== "blob") return { type, mimeType, data: "", _meta };
@@ -103,7 +103,7 @@ export async function base64Of({ source, size }: SizedSource, maxBytes: number):
  * size, or asked for in parts stays inside the JSON, with the limits that hold there.
  */
 export const binaryReads: BinaryReads = {
-  maxBytes: (ctx) => (asksForBinary(ctx) ? outletOf(ctx)?.maxBinarySize : undefined),
+  maxBytes: (ctx) => (asksForBinary(ctx) ? outletOf(ctx)?.maxBinaryBytes : undefined),
   deliver(ctx, { transfer, size, checksum }) {
     const { source } = transfer;
     const end = (result: Parameters<typeof transfer.end>[0]): void => transfer.end(result);

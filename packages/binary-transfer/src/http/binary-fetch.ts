@@ -44,11 +44,11 @@ export interface BinaryFetch {
 export function createBinaryFetch(options: BinaryFetchOptions = {}): BinaryFetch {
   const {
     fetch = globalThis.fetch,
-    maxBinarySize = 2 ** 30,
+    maxBinaryBytes = 2 ** 30,
     maxJsonBytes = 2 ** 24,
     ...limits
   } = options;
-  const peer = createBinaryPeer({ ...limits, role: "client", mode: "multipart", maxBinarySize });
+  const peer = createBinaryPeer({ ...limits, role: "client", mode: "multipart", maxBinaryBytes });
 
   async function receive(response: Response, boundary: string): Promise<Response> {
     const reader = response.body!.getReader();

@@ -6,7 +6,7 @@ import { forgetEnded, isUntaken, offerTransfer, rememberEnding, takeTransfer } f
 /** Limits of binary transfer on a connection. */
 export interface BinaryLimits {
   /** Largest transfer in bytes, either way. Default 1 GiB. */
-  readonly maxBinarySize?: number;
+  readonly maxBinaryBytes?: number;
   /** Transfers at once, each way. More are refused with `throttled`. Default 16. */
   readonly maxStreams?: number;
   /** Bytes of one transfer that wait for their reader. Default 1 MiB. */
@@ -16,9 +16,9 @@ export interface BinaryLimits {
 }
 
 /** Limits of one connection. */
-export interface InboxOptions extends Omit<BinaryLimits, "maxBinarySize"> {
+export interface InboxOptions extends Omit<BinaryLimits, "maxBinaryBytes"> {
   /** Bytes of one transfer. A larger one is refused with `too_large`. */
-  readonly maxBinarySize: number;
+  readonly maxBinaryBytes: number;
   /** Bytes that a reader took: where the transport has credit, the sender may send as many again. */
   readonly onRead?: (streamId: string, bytes: number) => void;
   /** A transfer has ended; with an `error`, the sender need not send the rest. */
@@ -71,10 +71,10 @@ export class Inbox {
       throw new SluiceError("protocol", `${what}: the id was used before`);
     this.#used.add(streamId);
     if (this.#used.size > rememberedIds) this.#used.delete(this.#used.values().next().value!);
-    if (size > this.#options.maxBinarySize)
+    if (size > this.#options.maxBinaryBytes)
       throw new SluiceError(
         "too_large",
-        `${what}: larger than ${this.#options.maxBinarySize} bytes`,
+        `${what}: larger than ${this.#options.maxBinaryBytes} bytes`,
         { size },
       );
     if (this.#expected.size >= this.#maxStreams)

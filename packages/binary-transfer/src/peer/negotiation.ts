@@ -20,7 +20,7 @@ interface BinaryDeclaration {
 /** The terms of both ends. */
 export interface BinaryTerms {
   /** Bytes: the smaller of both limits. */
-  readonly maxBinarySize: number;
+  readonly maxBinaryBytes: number;
   /** How the peer takes chunks; absent if it supports only whole transfers. */
   readonly interleave?: Interleave;
 }
@@ -29,7 +29,7 @@ export interface BinaryTerms {
 export interface BinaryAbility {
   readonly mode: BinaryMode;
   /** Bytes. */
-  readonly maxBinarySize: number;
+  readonly maxBinaryBytes: number;
   readonly interleave?: Interleave;
 }
 
@@ -42,7 +42,7 @@ type Capabilities = Readonly<Record<string, unknown>>;
 export function declareBinary(
   capabilities: unknown,
   role: BinaryRole,
-  { mode, maxBinarySize, interleave }: BinaryAbility,
+  { mode, maxBinaryBytes: maxBinarySize, interleave }: BinaryAbility,
 ): Capabilities {
   const before = isObject(capabilities) ? capabilities : {};
   const literal = {
@@ -97,7 +97,7 @@ export function agreeOn(
 ): BinaryTerms | undefined {
   if (!theirs || (theirs.modes && !theirs.modes.includes(ours.mode))) return undefined;
   return {
-    maxBinarySize: Math.min(ours.maxBinarySize, theirs.maxBinarySize ?? Infinity),
+    maxBinaryBytes: Math.min(ours.maxBinaryBytes, theirs.maxBinarySize ?? Infinity),
     ...(ours.interleave && theirs.interleave && { interleave: theirs.interleave }),
   };
 }

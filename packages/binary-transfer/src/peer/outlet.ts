@@ -7,7 +7,7 @@ import { findPeer, type BinaryPeer } from "./peer.ts";
 /** Where bytes can go beside a message. */
 export interface Outlet {
   /** Largest transfer in bytes that the peer accepts. */
-  readonly maxBinarySize: number;
+  readonly maxBinaryBytes: number;
   /** Takes charge of bytes and gives the reference for a message. Throws `too_large`, `throttled`, `interrupted`. */
   offer(bytes: OutgoingBytes): BinaryRef;
 }
@@ -32,12 +32,12 @@ export function asksForBinary(ctx: object): boolean {
   return tagOf(ctx)?.["transferMode"] === "binary";
 }
 
-function outlet(peer: BinaryPeer, { maxBinarySize, interleave }: BinaryTerms): Outlet {
+function outlet(peer: BinaryPeer, { maxBinaryBytes, interleave }: BinaryTerms): Outlet {
   return {
-    maxBinarySize,
+    maxBinaryBytes,
     offer(bytes) {
       const { size } = bytes;
-      if (size <= maxBinarySize)
+      if (size <= maxBinaryBytes)
         return peer.outbox.offer(bytes, { interleave: interleave !== undefined });
       const error = new SluiceError("too_large", "binary: send: larger than the peer accepts", {
         size,

@@ -17,7 +17,7 @@ import { discardBytes, Outbox, type OutboxOptions, type OutgoingStream } from ".
 
 /** Settings of this end of a connection. */
 export interface BinaryPeerOptions
-  extends BinaryAbility, Omit<InboxOptions, "maxBinarySize">, OutboxOptions {
+  extends BinaryAbility, Omit<InboxOptions, "maxBinaryBytes">, OutboxOptions {
   readonly role: BinaryRole;
   /** Capabilities that the peer declared before, such as in the `initialize` of its session. */
   readonly declared?: unknown;

@@ -9,7 +9,13 @@ import {
   createMcpHandler,
   isInitializeRequest,
 } from "@modelcontextprotocol/server";
-import { createSessionTable, isRequest, readJson, type SessionTable } from "@sluice/core/internal";
+import {
+  createSessionTable,
+  isRequest,
+  readJson,
+  readLimits,
+  type SessionTable,
+} from "@sluice/core/internal";
 import type { BridgeLimits } from "../messages/limits.ts";
 import { type HostFacts, type HostParts, type OpenServer, RunningBridge } from "./host-session.ts";
 import {
@@ -31,10 +37,11 @@ export interface HttpHostsOptions {
    * equal name count as those of one user. Default: its verified token, else its `Authorization` field.
    */
   readonly caller?: (request: Request, authInfo: AuthInfo | undefined) => string;
-  /** Maximum sessions, and connections for hosts without sessions, together. Default: 1,000. */
-  readonly maxSessions?: number;
-  /** Milliseconds without a request or an open stream after which a session ends. Default: 30 min. */
-  readonly idleMs?: number;
+  /**
+   * Bounds of the sessions, and of connections for hosts without sessions, together: how many there are at once, by default
+   * 1,000, and milliseconds without a request or an open stream after which one ends, by default 30 min.
+   */
+  readonly sessions?: { readonly perProcess?: number; readonly idleMs?: number };
   /** Largest JSON of a request, in bytes; more is answered with 413. Default: 32 MiB. */
   readonly maxRequestBodySize?: number;
   /** Bounds and deadlines of each session. Default: those of {@link BridgeLimits}, with 100 open calls. */
@@ -59,10 +66,10 @@ export interface HttpHosts {
  */
 export function createHttpHosts(options: HttpHostsOptions): HttpHosts {
   const { open, caller = callerOf, onNote = () => {} } = options;
-  const { maxSessions = 1_000, idleMs = 30 * 60_000, maxRequestBodySize = 32 * 2 ** 20 } = options;
-  for (const [name, bound] of Object.entries({ maxSessions, idleMs, maxRequestBodySize }))
-    if (!Number.isSafeInteger(bound) || bound < 1)
-      throw new RangeError(`createHttpHosts: ${name} must be a whole number from 1`);
+  const bounds = readLimits("createHttpHosts: sessions", options.sessions, defaultBounds);
+  const { maxRequestBodySize = 32 * 2 ** 20 } = options;
+  if (!Number.isSafeInteger(maxRequestBodySize) || maxRequestBodySize < 1)
+    throw new RangeError("createHttpHosts: maxRequestBodySize must be a whole number from 1");
   const closing = new Set<Promise<void>>();
   const end: HostParts["end"] = (bridge) => {
     const closed = bridge.close().finally(() => closing.delete(closed));
@@ -70,8 +77,10 @@ export function createHttpHosts(options: HttpHostsOptions): HttpHosts {
   };
   const limits = { maxOpenCalls: 100, ...options.limits };
   const parts: HostParts = { open, note: onNote, limits, end };
-  const bounds = { idleMs, maxSessions, maxPerPrincipal: maxSessions };
-  const table = createSessionTable<RunningBridge>(bounds, ({ live }) => end(live));
+  const table = createSessionTable<RunningBridge>(
+    { ...bounds, perPrincipal: bounds.perProcess },
+    ({ live }) => end(live),
+  );
   const sessions = new HostSessions(table, parts);
   const requests = new RequestBridges(table, parts);
   let isClosed = false;
@@ -129,6 +138,8 @@ export function createHttpHosts(options: HttpHostsOptions): HttpHosts {
     },
   };
 }
+
+const defaultBounds = { perProcess: 1_000, idleMs: 30 * 60_000 };
 
 /** Of one request: all hosts wait while it is parsed. */
 const maxContainers = 100_000;

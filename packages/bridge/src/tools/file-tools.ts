@@ -50,7 +50,7 @@ export interface FileToolsOptions {
   readonly inlineBytes?: number | undefined;
   /** Puts longer strings into files of the folder. Default: true. */
   readonly spool?: boolean | undefined;
-  /** Largest file to save or to spool. Default: 10 GiB. */
+  /** Largest file to save or to spool. Default: 10 GiB to spool, and to save what has room. */
   readonly maxSaveBytes?: number | undefined;
   /** Maximum bytes of all saved and spooled files. Default: 100 GiB. */
   readonly maxTotalBytes?: number | undefined;
@@ -95,7 +95,7 @@ export interface FileTools {
  */
 export async function openFileTools(options: FileToolsOptions): Promise<FileTools> {
   const { saveTo, sendFrom = [], trustedOrigins = [], server } = options;
-  const { inlineBytes = 65_536, maxSaveBytes = 10 * 2 ** 30 } = options;
+  const { inlineBytes = 65_536, maxSaveBytes } = options;
   ensureTrustedOrigins(trustedOrigins);
   const spooled = new Map<string, SpooledString>();
   const folder = saveTo === undefined ? undefined : await openSaveFolder(saveTo);
@@ -134,7 +134,7 @@ export async function openFileTools(options: FileToolsOptions): Promise<FileTool
     target: spoolFolder,
     spooled,
     inlineBytes,
-    maxBytes: maxSaveBytes,
+    maxBytes: maxSaveBytes ?? 10 * 2 ** 30,
     isAwaited: (id) => awaited.has(id),
     hasReader: () => awaited.hasAny(),
   };

@@ -21,8 +21,8 @@ export interface SavedResource {
 /** Where files go, and how large they may be. */
 export interface SaveSettings {
   readonly folder: SaveFolder;
-  /** Maximum bytes of one file. */
-  readonly maxBytes: number;
+  /** Maximum bytes of one file. Default: what has room. */
+  readonly maxBytes?: number | undefined;
   /** Strings of answers that went to files. */
   readonly spooled: SpooledStrings;
   /** Where those files are. */

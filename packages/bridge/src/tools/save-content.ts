@@ -77,7 +77,7 @@ async function saveRead(
   const { uri, call, context, settings } = save;
   const content = onlyContent(result, uri);
   const { size, sha256, writeTo } = readBytes(content, files, uri);
-  if (size > settings.maxBytes)
+  if (settings.maxBytes !== undefined && size > settings.maxBytes)
     throw new SluiceError(
       "too_large",
       `bridge: it has ${size} bytes, more than ${settings.maxBytes}`,

@@ -79,7 +79,7 @@ function optionsOf(save: Save, terms: StreamTerms): StreamOptions {
   };
   return {
     signal: call.signal,
-    maxStreamSize: settings.maxBytes,
+    ...definedMembers({ maxStreamBytes: settings.maxBytes }),
     trustedOrigins: context.trustedOrigins,
     consent,
     onProgress: ({ bytes, totalBytes }) => call.progress(bytes, totalBytes),

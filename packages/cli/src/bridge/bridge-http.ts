@@ -60,8 +60,7 @@ export async function serveBridge(
       },
       // all hosts share the checked token
       caller: () => "",
-      maxSessions: maxSessions[server.kind],
-      idleMs,
+      sessions: { perProcess: maxSessions[server.kind], idleMs },
       onNote: (line) => note(`sluice: ${printable(line)}`),
     });
     beginToServe(listener);

@@ -143,10 +143,10 @@ async function askAtOnce(
 async function openStream(
   connection: ClientConnection,
   uri: string,
-  { maxSize = Number.MAX_SAFE_INTEGER, trust, signal }: GetOptions,
+  { maxSize, trust, signal }: GetOptions,
   consent: Consent | undefined,
 ): Promise<ResourceStream | undefined> {
-  const options = { signal, maxStreamSize: maxSize, trustedOrigins: trust, consent };
+  const options = { signal, maxStreamBytes: maxSize, trustedOrigins: trust, consent };
   try {
     return await streamResource(connection.client, uri, definedMembers(options));
   } catch (error) {

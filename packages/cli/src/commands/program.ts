@@ -123,7 +123,11 @@ export function commandLine(signal: AbortSignal): Command {
     )
     .option("--inline <size>", "longest text or blob to keep inline; default: 64K", sizeInBytes)
     .option("--no-spool", "leave large results as they are")
-    .option("--max-save <size>", "largest file to save: 500M, 20G, …; default: 10G", sizeInBytes)
+    .option(
+      "--max-save <size>",
+      "largest file to save: 500M, 20G, …; default: what has room",
+      sizeInBytes,
+    )
     .option("--max-total <size>", "max total size of files saved there; default: 100G", sizeInBytes)
     .option(
       "--forget-saved <days>",

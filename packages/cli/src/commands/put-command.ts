@@ -71,7 +71,7 @@ export async function putCommand(
   const askedFiles: AskedFiles = { sentBytes: 0 };
   const sender = createFileSender({
     endpoint: endpointOf(server),
-    maxFileSize: Number.MAX_SAFE_INTEGER,
+    maxFileBytes: Number.MAX_SAFE_INTEGER,
     trustedOrigins: trust,
     ...definedMembers({ token }),
     onProgress({ bytes, totalBytes }) {

@@ -95,8 +95,8 @@ function createSockets(
   return createWebSocketHandler(factory, {
     url: endpoint.replace(/^http/, "ws"),
     // every client has the same token
-    maxConnectionsPerPrincipal: 2_000,
-    maxBufferedBytesPerPrincipal: 2 ** 28,
+    connections: { perPrincipal: 2_000 },
+    bufferedBytes: { perPrincipal: 2 ** 28 },
     ...(isToken ? { bearer: { verifier: { verifyAccessToken } } } : { anonymous }),
   });
 }

@@ -1,7 +1,7 @@
 import type { SluiceOptions } from "@sluice/server";
 import type { MemoryStoresOptions } from "@sluice/state";
 import type { SessionsOptions } from "@sluice/transport-http";
-import type { UploadQuota } from "@sluice/uploads";
+import type { UploadLimits } from "@sluice/uploads";
 
 /** Downloads and reads at the same time, as many as a process has. */
 const maxStreams = 256;
@@ -18,9 +18,9 @@ and ${maxUploads} uploads, each of at most --max-upload; 1000 uploads may wait f
  * take every place of the process; the bounds of the process stay.
  */
 export const serveLimits: NonNullable<SluiceOptions["limits"]> = {
-  perPrincipal: maxStreams,
+  streams: { perPrincipal: maxStreams },
   listeners: { perPrincipal: 10_000 },
-  answers: { perPrincipal: 256 * 2 ** 20 },
+  responseBytes: { perPrincipal: 256 * 2 ** 20 },
 };
 
 /**
@@ -28,16 +28,16 @@ export const serveLimits: NonNullable<SluiceOptions["limits"]> = {
  * ended.
  */
 export const serveSessions: SessionsOptions = {
+  perPrincipal: maxSessions,
+  perProcess: maxSessions,
   idleMs: 86_400_000,
-  maxSessions: maxSessions,
-  maxPerPrincipal: maxSessions,
 };
 
 /** Room for links and slots of such a user: all that there is. */
-export const serveState: MemoryStoresOptions = { maxRecordsPerOwner: 100_000 };
+export const serveState: MemoryStoresOptions = { records: { perPrincipal: 100_000 } };
 
-/** Quota for such a server: as many of the largest files as may come at the same time. */
-export function uploadQuota(maxBytes: number): UploadQuota {
+/** Limits of uploads of such a user: as many of the largest files as may come at the same time. */
+export function uploadLimits(maxBytes: number): UploadLimits {
   const bytes = Math.min(maxUploads * maxBytes, Number.MAX_SAFE_INTEGER);
-  return { concurrent: maxUploads, bytes };
+  return { requests: { perPrincipal: maxUploads }, fileBytes: { perPrincipal: bytes } };
 }

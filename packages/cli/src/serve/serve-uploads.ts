@@ -30,7 +30,7 @@ import { withUploads } from "@sluice/uploads/internal";
 import { z } from "zod";
 import { isSameFile, isTaken } from "../save/save-path.ts";
 import { formatBytes } from "../terminal/quantity.ts";
-import { uploadQuota } from "./serve-limits.ts";
+import { uploadLimits } from "./serve-limits.ts";
 
 /** Takes files from clients. */
 export interface ServedUploads {
@@ -65,7 +65,7 @@ export async function openServedUploads(
     storage: createFsBackend({ root: waitingFolder.path, writable: true }),
     scan: "none",
     maxBytes,
-    quota: uploadQuota(maxBytes),
+    limits: uploadLimits(maxBytes),
   });
   const transfer = createFileTransfer(uploads);
   const target = createFsBackend({ root: folder, writable: true });

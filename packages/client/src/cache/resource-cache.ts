@@ -104,19 +104,12 @@ export function createCache(
     async describe(uri, streamOptions = {}) {
       streamOptions.signal?.throwIfAborted();
       const entry = entries.get(uri);
-      const { maxStreamSize: maxDescribed = Number.MAX_SAFE_INTEGER } = streamOptions;
+      const { maxStreamBytes: maxDescribed = Number.MAX_SAFE_INTEGER } = streamOptions;
       // what is larger than wanted is asked for again: the refusal is the server's
       if (entry && Date.now() < entry.freshUntil && (entry.facts.size ?? 0) <= maxDescribed)
         return entry.facts;
       const answer = await ask(uri, async () => {
-        const {
-          body,
-          saveTo: _,
-          ...facts
-        } = await open(uri, {
-          maxStreamSize: Number.MAX_SAFE_INTEGER,
-          ...streamOptions,
-        });
+        const { body, saveTo: _, ...facts } = await open(uri, streamOptions);
         await body.cancel();
         return { facts, bytes: isSame(entry, facts) ? entry?.bytes : undefined };
       });
@@ -125,8 +118,8 @@ export function createCache(
     async read(uri, streamOptions = {}) {
       streamOptions.signal?.throwIfAborted();
       const entry = entries.get(uri);
-      const { maxStreamSize = maxResourceBytes } = streamOptions;
-      const most = Math.min(maxStreamSize, maxResourceBytes);
+      const { maxStreamBytes = maxResourceBytes } = streamOptions;
+      const most = Math.min(maxStreamBytes, maxResourceBytes);
       // what is larger than wanted is asked for again: it may have shrunk
       if (entry?.bytes && entry.bytes.length <= most && Date.now() < entry.freshUntil)
         return { facts: entry.facts, bytes: entry.bytes.slice(), source: "kept" };
@@ -135,7 +128,7 @@ export function createCache(
           body,
           saveTo: _,
           ...found
-        } = await open(uri, { ...streamOptions, maxStreamSize: most });
+        } = await open(uri, { ...streamOptions, maxStreamBytes: most });
         if (entry?.bytes && isSame(entry, found)) {
           await body.cancel();
           return { facts: found, bytes: entry.bytes, source: "revalidated" as const };

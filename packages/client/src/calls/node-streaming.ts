@@ -25,7 +25,7 @@ export function createStreaming(options: StreamingOptions = {}): Streaming {
 const optionNames: Readonly<Record<keyof StreamingOptions, true>> = {
   fetch: true,
   bytes: true,
-  maxStreamSize: true,
+  maxStreamBytes: true,
   prefer: true,
 };
 

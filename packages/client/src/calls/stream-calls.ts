@@ -1,7 +1,7 @@
 import type { SluiceError } from "@sluice/core";
 import {
-  type ClientStreaming,
   definedMembers,
+  type DeliveryMode,
   EXTENSION_ID,
   STREAM_METHOD,
 } from "@sluice/core/internal";
@@ -19,7 +19,7 @@ export interface RequestingClient {
 export interface StreamCall {
   readonly uri: string;
   /** What the call declares, whatever the client declared when it connected. */
-  readonly streaming: ClientStreaming;
+  readonly streaming: DeclaredStreaming;
   readonly connectMs: number;
   /** Milliseconds until the response's headers must be there. */
   readonly headersMs: number;
@@ -100,19 +100,25 @@ export interface StreamingCapabilities {
   readonly extensions: { readonly [EXTENSION_ID]: StreamingExtension };
 }
 
+/** What a client declares about streaming. */
+export interface DeclaredStreaming {
+  readonly maxStreamBytes?: number;
+  readonly prefer?: readonly DeliveryMode[];
+}
+
 /** Our settings as an extension's data. */
 // oxlint-disable-next-line typescript/consistent-type-definitions -- an SDK wants an index signature, which only a type alias has
 export type StreamingExtension = { maxStreamSize?: number; prefer?: string[] };
 
 /**
  * The capabilities of `createStreaming` alone: they tell a server that it may answer `resources/stream` with bytes.
- * `maxStreamSize` is in bytes; absent means that the server need not mind the size.
+ * Without `maxStreamBytes` the server need not mind the size.
  */
-export function streamingCapabilities(streaming: ClientStreaming = {}): StreamingCapabilities {
-  const { maxStreamSize, prefer } = streaming;
+export function streamingCapabilities(streaming: DeclaredStreaming = {}): StreamingCapabilities {
+  const { maxStreamBytes: maxStreamSize, prefer } = streaming;
   if (maxStreamSize !== undefined && !(Number.isSafeInteger(maxStreamSize) && maxStreamSize > 0))
     throw new RangeError(
-      `client: maxStreamSize ${maxStreamSize} is not a byte count; pass a safe integer from 1`,
+      `client: maxStreamBytes ${maxStreamSize} is not a byte count; pass a safe integer from 1`,
     );
   const size = definedMembers({ maxStreamSize });
   return {

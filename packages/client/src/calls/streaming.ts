@@ -15,7 +15,7 @@ export interface StreamingOptions {
    */
   readonly bytes?: "fetch" | "node";
   /** Largest stream in bytes that the client declares to accept; each call declares its own. Default: any. */
-  readonly maxStreamSize?: number;
+  readonly maxStreamBytes?: number;
   /** Modes that the client declares to prefer, best first. Default: the server chooses. */
   readonly prefer?: readonly DeliveryMode[];
 }
@@ -36,8 +36,8 @@ export interface Streaming {
 export function createStreaming({
   fetch,
   bytes = "fetch",
-  ...streaming
+  ...declared
 }: StreamingOptions = {}): Streaming {
   if (bytes !== "fetch") throw needsNode('bytes: "node"');
-  return { fetch: withStreaming(fetch), capabilities: streamingCapabilities(streaming) };
+  return { fetch: withStreaming(fetch), capabilities: streamingCapabilities(declared) };
 }

@@ -8,7 +8,12 @@ import type { CheckedAnswer } from "./check-answer.ts";
 import type { DownloadGrant } from "./download-grant.ts";
 import { grantsOf, type GrantProvider } from "./grant-provider.ts";
 import { createResumableDownload, type ResumableDownload } from "./resumable-download.ts";
-import type { StreamFacts, StreamSettings, TransferCount } from "./stream-options.ts";
+import {
+  ensureSize,
+  type StreamFacts,
+  type StreamSettings,
+  type TransferCount,
+} from "./stream-options.ts";
 
 /** A resource that was asked for, with the first response waiting. */
 export interface OpenedResource {
@@ -16,8 +21,11 @@ export interface OpenedResource {
   readonly download: ResumableDownload;
   readonly grants: GrantProvider;
   readonly settings: StreamSettings;
-  /** Waits for consent, if the settings require it. `to` is where the bytes will go, as the caller named it. */
-  readonly askConsent: (to?: string) => Promise<void>;
+  /**
+   * Waits for consent, if the settings require it. `to` is where the bytes will go, as the caller named it; without it they go to
+   * the caller, 1 GiB at most if the settings name no bound.
+   */
+  readonly admit: (to?: string) => Promise<void>;
   /** Ends everything that belongs to the resource. */
   readonly cancel: (reason: unknown) => void;
 }
@@ -41,20 +49,22 @@ export async function openResource(
     const answer = await download.open();
     const facts = factsOf(uri, await grants.grant(), answer);
     const cancel = (reason: unknown): void => stop.abort(reason);
-    const askConsent = async (to?: string): Promise<void> => {
-      const { consent } = settings;
-      if (!consent) return;
+    const admit = async (to?: string): Promise<void> => {
       try {
+        if (to === undefined) settings.maxStreamBytes ??= 2 ** 30;
+        ensureSize(uri, facts.size, settings.maxStreamBytes);
+        const { consent } = settings;
+        if (!consent) return;
         const { ensureConsent, scaleOf } = await loadConsent();
         await ensureConsent(consent, scaleOf([facts], to), signal);
+        // a larger version would be another question
+        if (facts.size !== undefined) settings.maxStreamBytes = facts.size;
       } catch (error) {
         download.cancel();
         throw error;
       }
-      // a larger version would be another question
-      if (facts.size !== undefined) settings.maxStreamSize = facts.size;
     };
-    return { facts, download, grants, settings, askConsent, cancel };
+    return { facts, download, grants, settings, admit, cancel };
   } catch (error) {
     download.cancel();
     throw error;
@@ -88,12 +98,12 @@ export function bodyOf({
   facts,
   download,
   settings,
-  askConsent,
+  admit,
   cancel,
 }: OpenedResource): ReadableStream<Uint8Array> {
   const flow: ByteFlow = {
     async pump(write, lending) {
-      await askConsent();
+      await admit();
       const { onProgress } = settings;
       const { size, sha256: digest, uri } = facts;
       const hash = digest === undefined ? undefined : await hashFor(download);

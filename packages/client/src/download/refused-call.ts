@@ -73,7 +73,7 @@ function isReason(reason: unknown): reason is Reason {
 const hints: Readonly<Record<Reason, string>> = {
   not_found: "; see resources/list for what there is",
   stream_unsupported: "; use resources/read for this resource",
-  too_large: "; raise maxStreamSize to accept it",
+  too_large: "; raise maxStreamBytes to accept it",
   forbidden: "; ask for access",
   busy: "",
   client_capability: "; give the client createStreaming().capabilities",

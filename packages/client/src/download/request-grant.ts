@@ -45,10 +45,10 @@ export async function requestGrant(
   settings: StreamSettings,
   fallback: HopExchange,
 ): Promise<DownloadGrant> {
-  const { signal, maxStreamSize, prefer, timeouts } = settings;
+  const { signal, maxStreamBytes, prefer, timeouts } = settings;
   const call: StreamCall = {
     uri,
-    streaming: definedMembers({ maxStreamSize, prefer }),
+    streaming: definedMembers({ maxStreamBytes, prefer }),
     connectMs: timeouts.connectMs,
     headersMs: timeouts.headersMs,
     signal,

@@ -137,7 +137,7 @@ export function createResumableDownload(
     try {
       // also at byte 0, where no byte is kept yet that a tag could vouch for
       if (pinned && !isSameVersion(pinned, next)) throw changed(uri, fault);
-      ensureSize(uri, size, settings.maxStreamSize);
+      ensureSize(uri, size, settings.maxStreamBytes);
       next = withPromise(next);
     } catch (error) {
       next.answer.body.cancel();
@@ -215,7 +215,7 @@ export function createResumableDownload(
       advance({ type: "received", bytes: ownPart.length });
       if (transfer.state === "failed") throw failure();
       written = transfer.receivedBytes;
-      ensureSize(uri, written, settings.maxStreamSize);
+      ensureSize(uri, written, settings.maxStreamBytes);
       const wait = ownPart.length > 0 ? sink.write(ownPart, at, release) : undefined;
       // another connection has the rest; a body that ends here anyway is read to its end
       if (chunk.length > room || (ownPart.length === room && written !== end)) throw enough;

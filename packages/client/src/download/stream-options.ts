@@ -38,8 +38,11 @@ export interface StreamFacts {
 export interface StreamOptions {
   /** Ends the transfer, even long after the call returned. */
   readonly signal?: AbortSignal;
-  /** Maximum bytes to accept. Declared to the server and enforced here. Default: 1 GiB. */
-  readonly maxStreamSize?: number;
+  /**
+   * Maximum bytes to accept, declared to the server and enforced here. Default: 1 GiB for `body`, and none for a file, which
+   * needs room on its disk.
+   */
+  readonly maxStreamBytes?: number;
   /** Preferred answers, best first; the server decides. */
   readonly prefer?: readonly DeliveryMode[];
   /**
@@ -70,13 +73,14 @@ export interface TransferCount {
   readonly totalBytes?: number;
 }
 
+/** Options that may stay absent. */
+type OpenOption = "prefer" | "consent" | "onProgress" | "maxStreamBytes";
+
 /** Options with every default filled in. */
 export interface StreamSettings
   extends
-    Pick<StreamOptions, "prefer" | "consent" | "onProgress">,
-    Required<
-      Omit<StreamOptions, "prefer" | "consent" | "onProgress" | "timeouts" | "trustedOrigins">
-    >,
+    Pick<StreamOptions, OpenOption>,
+    Required<Omit<StreamOptions, OpenOption | "timeouts" | "trustedOrigins">>,
     Pick<UrlPolicy, "trustedOrigins" | "anyPublic"> {
   readonly timeouts: TransferTimeouts;
 }
@@ -88,24 +92,23 @@ export function settingsOf(options: StreamOptions): StreamSettings {
   const trustedOrigins = anyPublic ? [] : trust;
   ensureTrustedOrigins(trustedOrigins);
   // in Workers neither a module nor another request may make it
-  const { signal = new AbortController().signal, maxStreamSize = 2 ** 30, timeouts } = options;
+  const { signal = new AbortController().signal, timeouts } = options;
   return {
     requireDigest: false,
     ...options,
     trustedOrigins,
     anyPublic,
     signal,
-    maxStreamSize,
     timeouts: { ...transferTimeouts, ...timeouts },
   };
 }
 
-/** Throws `too_large` when `size` is over the limit. */
-export function ensureSize(uri: string, size: number | undefined, maxStreamSize: number): void {
-  if (size !== undefined && size > maxStreamSize)
+/** Throws `too_large` when `size` is over the limit, if there is one. */
+export function ensureSize(uri: string, size = 0, maxStreamBytes = Infinity): void {
+  if (size > maxStreamBytes)
     throw new SluiceError(
       "too_large",
-      `client: ${JSON.stringify(uri)} has ${size} bytes, more than maxStreamSize ${maxStreamSize}; raise it to accept them`,
+      `client: ${JSON.stringify(uri)} has ${size} bytes, more than maxStreamBytes ${maxStreamBytes}; raise it to accept them`,
       { size },
     );
 }

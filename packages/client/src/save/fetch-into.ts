@@ -5,6 +5,7 @@ import type { CheckedAnswer } from "../download/check-answer.ts";
 import type { PartFile } from "./part-file.ts";
 import { createResumableDownload, type ResumableDownload } from "../download/resumable-download.ts";
 import type { KeptVersion, ResumeKeeper } from "./resume-record.ts";
+import { ensureSpare, spareBytes } from "./save-target.ts";
 import type { TransferCount } from "../download/stream-options.ts";
 import { countOf, type OpenedResource } from "../download/open-resource.ts";
 
@@ -14,6 +15,8 @@ export interface Filling {
   readonly keeper: ResumeKeeper | undefined;
   readonly onProgress: ((progress: TransferCount) => void) | undefined;
   readonly reserve: ((bytes: number) => Promise<void>) | undefined;
+  /** Size that the disk had room for; absent if the server did not tell it. */
+  readonly checkedSize: number | undefined;
 }
 
 /**
@@ -21,17 +24,27 @@ export interface Filling {
  * Returns the response that the bytes belong to in the end.
  */
 export async function fetchWhole(filling: Filling, opened: OpenedResource): Promise<CheckedAnswer> {
-  const { part, keeper, onProgress, reserve } = filling;
+  const { part, keeper, onProgress, reserve, checkedSize } = filling;
   const { download } = opened;
   const buffer = part.writeBuffer(writeBytesOf(oneConnection));
   const latest = (): CheckedAnswer => download.latest() as CheckedAnswer;
+  let checkedBytes = spareBytes;
+  async function makeRoom(end: number, isChecked: boolean): Promise<void> {
+    await reserve?.(end);
+    if (isChecked) return;
+    await ensureSpare(part.directory);
+    checkedBytes = end + spareBytes;
+  }
   await download.receive({
     lending: oneConnection,
     write(chunk, at, release) {
-      onProgress?.(countOf(at + chunk.length, latest().size));
+      const end = at + chunk.length;
+      const { size } = latest();
+      onProgress?.(countOf(end, size));
       keeper?.note();
       const written = (): Promise<void> | void => buffer.write(chunk, at, release);
-      return reserve ? reserve(at + chunk.length).then(written) : written();
+      const isChecked = end <= Math.max(checkedBytes, checkedSize ?? 0);
+      return reserve || !isChecked ? makeRoom(end, isChecked).then(written) : written();
     },
     async restart() {
       await buffer.flush();

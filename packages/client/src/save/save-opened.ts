@@ -37,7 +37,7 @@ export async function saveOpened(
   try {
     const target = await resolveTarget(path, options.name ?? facts.name, overwrite);
     const { directory } = target;
-    await opened.askConsent(path);
+    await opened.admit(path);
     await sweepOrphans(directory, Date.now());
     const permissions = await permissionsOf(target);
     const recordPath = join(directory, recordName(facts.uri, target.name));
@@ -74,7 +74,7 @@ async function fill(
     versionOf(facts.uri, current.opened.download.latest());
   const keeper = recordPath === undefined ? undefined : new ResumeKeeper(part, recordPath, latest);
   const { onProgress = settings.onProgress, reserve } = options;
-  const filling: Filling = { part, keeper, onProgress, reserve };
+  const filling: Filling = { part, keeper, onProgress, reserve, checkedSize: facts.size };
   const aborted = (): boolean => settings.signal.aborted;
   try {
     if (facts.size !== undefined) {
@@ -131,7 +131,7 @@ async function fetchAll(
     await keeper?.forget();
     await part.restart();
     current.opened = await reopen();
-    await current.opened.askConsent(part.directory);
+    await current.opened.admit(part.directory);
     return fetchWhole(filling, current.opened);
   }
 }

@@ -67,8 +67,7 @@ function ensureFree(path: string, info: Stats | undefined, overwrite: boolean): 
  */
 export async function ensureSpace(directory: string, bytes: number): Promise<void> {
   if (bytes <= fewBytes) return;
-  const { bavail, bsize } = await statfs(directory).catch(() => ({ bavail: Infinity, bsize: 1 }));
-  const free = Math.max(0, bavail * bsize);
+  const free = await freeBytes(directory);
   if (bytes > free)
     throw new SluiceError(
       "no_space",
@@ -77,6 +76,25 @@ export async function ensureSpace(directory: string, bytes: number): Promise<voi
 }
 
 const fewBytes = 2 ** 20;
+
+/** Between two looks at the disk a file may grow by this beyond the size that was told; as much stays free. */
+export const spareBytes: number = 64 * 2 ** 20;
+
+/** Throws `no_space` unless there is room for {@link spareBytes} more, with as many left. */
+export async function ensureSpare(directory: string): Promise<void> {
+  const free = await freeBytes(directory);
+  if (free < 2 * spareBytes)
+    throw new SluiceError(
+      "no_space",
+      `client: save: the file is larger than the server told, or without end, and ${free} bytes are free; make room or save elsewhere`,
+    );
+}
+
+/** What is free for this user; unknown file systems have room. */
+async function freeBytes(directory: string): Promise<number> {
+  const { bavail, bsize } = await statfs(directory).catch(() => ({ bavail: Infinity, bsize: 1 }));
+  return Math.max(0, bavail * bsize);
+}
 
 /**
  * Permissions of the file that a save makes: those of a replaced file of this user, otherwise those of a new file by

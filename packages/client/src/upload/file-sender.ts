@@ -32,7 +32,7 @@ export interface FileSenderOptions<Picked> {
   /** Asks a person for files. Nothing is opened before the answer was checked. */
   readonly onFilesRequested: OnFilesRequested<Picked>;
   /** Largest file in bytes; 1 GiB. Declared to the server and enforced here. */
-  readonly maxFileSize?: number;
+  readonly maxFileBytes?: number;
   /** Media types and ranges to send; everything. Declared to the server. */
   readonly accept?: readonly string[];
   /** Origins besides the endpoint's own that files may go to. They never see credentials. */
@@ -91,22 +91,22 @@ export function assembleFileSender<Picked>(
   },
 ): FileSender<Picked> {
   const { onFilesRequested, onProgress, accept = ["*/*"], trustedOrigins = [] } = options;
-  const { maxFileSize = 2 ** 30 } = options;
-  if (!(Number.isSafeInteger(maxFileSize) && maxFileSize > 0))
+  const { maxFileBytes = 2 ** 30 } = options;
+  if (!(Number.isSafeInteger(maxFileBytes) && maxFileBytes > 0))
     throw new RangeError(
-      `client: maxFileSize ${maxFileSize} is not a byte count; pass an integer from 1`,
+      `client: maxFileBytes ${maxFileBytes} is not a byte count; pass an integer from 1`,
     );
   ensureTrustedOrigins(trustedOrigins);
   const answering: AnswerSettings<Picked> = {
     ...platform,
     trust: { session, trustedOrigins },
     timeouts: { ...sendTimeouts, ...options.timeouts },
-    maxFileSize,
+    maxFileBytes,
     onFilesRequested,
     onProgress,
   };
   const binary: BinaryElicitation = {
-    maxFileSize,
+    maxFileSize: maxFileBytes,
     supportedMimeTypes: accept,
   };
   const answer: AnswerElicitation = (params, context) =>

@@ -11,8 +11,8 @@ export interface SessionEntry<Live> {
 /** Bounds of a session table. */
 export interface SessionBounds {
   readonly idleMs: number;
-  readonly maxSessions: number;
-  readonly maxPerPrincipal: number;
+  readonly perPrincipal: number;
+  readonly perProcess: number;
 }
 
 /** The sessions of one process: bounded in number, for the process and for each owner, and in idle time. */
@@ -44,7 +44,7 @@ export interface SessionTable<Live> {
 
 /** Makes an empty table. `onEnd` is called for each session that expires or is evicted. */
 export function createSessionTable<Live>(
-  { idleMs, maxSessions, maxPerPrincipal }: SessionBounds,
+  { idleMs, perPrincipal, perProcess }: SessionBounds,
   onEnd: (entry: SessionEntry<Live>) => void,
 ): SessionTable<Live> {
   // in the order of their last use
@@ -92,7 +92,7 @@ export function createSessionTable<Live>(
     if (owner === "") return false;
     let ownCount = 0;
     for (const { entry } of sessions.values()) if (entry.owner === owner) ownCount += 1;
-    return ownCount >= maxPerPrincipal;
+    return ownCount >= perPrincipal;
   }
 
   function use(session: SessionState<Live>): void {
@@ -106,7 +106,7 @@ export function createSessionTable<Live>(
       const { id, owner } = entry;
       endIdle();
       if (isShareFull(owner) && !endLongestIdleOf(owner)) return false;
-      if (sessions.size >= maxSessions && !endLongestIdleOf(owner) && !endLongestIdleOf(""))
+      if (sessions.size >= perProcess && !endLongestIdleOf(owner) && !endLongestIdleOf(""))
         return false;
       sessions.set(id, { entry, requests: 0, usedAt: Date.now(), listeners: new Set() });
       startTimer();

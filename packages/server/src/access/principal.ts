@@ -8,7 +8,7 @@ export interface Caller {
   readonly authInfo?: AuthInfo | undefined;
   /**
    * Address of the client as the transport knows it: IPv4 in dotted form, or IPv6 in its canonical form without a
-   * zone. Behind proxies it is theirs unless the transport was told how many they are. Absent if it is not known.
+   * zone. Behind proxies it is theirs unless `clientAddress` says how many they are. Absent if it is not known.
    */
   readonly address?: string | undefined;
   /** `Mcp-Session-Id`, in session revisions only. */
@@ -31,6 +31,9 @@ export interface Caller {
 export type PrincipalResolver = (
   caller: Caller,
 ) => Principal | undefined | Promise<Principal | undefined>;
+
+/** The number of trusted proxies in front, whose `X-Forwarded-For` transports read, or what knows the address of a client. */
+export type ClientAddress = number | ((caller: Caller) => string | undefined);
 
 /** The principal of a caller and what follows for download URLs. */
 export interface Identity {
@@ -63,16 +66,16 @@ interface IdentifyOptions {
 }
 
 interface CallersOptions extends IdentifyOptions {
-  readonly address: ((caller: Caller) => string | undefined) | undefined;
+  readonly clientAddress: ClientAddress;
   readonly onError: (error: unknown) => void;
 }
 
-export function createCallers({ address, onError, ...options }: CallersOptions): Callers {
+export function createCallers({ clientAddress, onError, ...options }: CallersOptions): Callers {
   return {
     identify: createIdentify(options),
     addressOf(caller) {
       try {
-        return address ? address(caller) : caller.address;
+        return typeof clientAddress === "function" ? clientAddress(caller) : caller.address;
       } catch (error) {
         onError(error);
         return undefined;

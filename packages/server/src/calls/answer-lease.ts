@@ -3,11 +3,9 @@ import type { Principal } from "@sluice/core";
 import { onAbort } from "@sluice/core/internal";
 import { tagOf } from "../access/principal.ts";
 import { createByteAccount, type ByteAccount, type ByteLease } from "../limits/byte-account.ts";
-import { ensureLimit, shareOf, type ShareLimits } from "../limits/share.ts";
-import { takePlaces, type AnswerLimits, type StreamLimiter } from "../limits/stream-limiter.ts";
+import { shareOf, type CompleteLimits } from "../limits/share.ts";
+import { takePlaces, type StreamLimiter } from "../limits/stream-limiter.ts";
 import { notesOf } from "./exchange.ts";
-
-const mib = 2 ** 20;
 
 interface AnswerCaller {
   readonly ctx: ServerContext;
@@ -21,20 +19,17 @@ interface AnswerCaller {
 export class AnswerLeases {
   readonly #limiter: StreamLimiter;
   readonly #account: ByteAccount;
-  readonly #shares: ShareLimits;
+  readonly #limits: CompleteLimits;
 
-  /** Throws a `RangeError` unless every limit is a whole number from 1. */
-  constructor(limiter: StreamLimiter, limits: AnswerLimits = {}) {
-    const { perPrincipal = 64 * mib, perAddress, perProcess = 256 * mib } = limits;
-    for (const limit of [perPrincipal, perAddress, perProcess]) ensureLimit(limit);
+  constructor(limiter: StreamLimiter, limits: CompleteLimits) {
     this.#limiter = limiter;
-    this.#account = createByteAccount(perProcess);
-    this.#shares = { perPrincipal, perAddress };
+    this.#account = createByteAccount(limits.perProcess);
+    this.#limits = limits;
   }
 
   /** Opens a lease of nothing for a response to a caller: the tag of its principal, and its address. */
   open(principal: string | undefined, address: string | undefined): ByteLease {
-    return this.#account.open(shareOf(this.#shares, principal, address));
+    return this.#account.open(shareOf(this.#limits, principal, address));
   }
 
   /**

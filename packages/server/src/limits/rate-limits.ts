@@ -1,5 +1,5 @@
 import { SluiceError } from "@sluice/core";
-import { systemClock, within } from "@sluice/core/internal";
+import { ensureKnownOptions, systemClock, within } from "@sluice/core/internal";
 
 /**
  * A counter with a window. Every limiter of rate-limiter-flexible is one, in memory, in Redis or in
@@ -13,16 +13,16 @@ export interface RateLimiter {
   consume(key: string, points: number): Promise<unknown>;
 }
 
-/** Limiters of one thing. */
+/** Limiters of one thing, each with a window of time. */
 export interface RateLimits {
-  /** Keyed by the principal's tag. The anonymous have none and count in `global` alone. */
+  /** Keyed by the principal's tag. The anonymous have none and count in `global` only. */
   readonly perPrincipal?: RateLimiter;
-  /** For all callers together, under one key. */
+  /** For all callers together, under one key: in all processes that share the limiter. */
   readonly global?: RateLimiter;
 }
 
-/** Limits of requests and bytes in a window of time. */
-export interface WindowLimits {
+/** What clients may do in a window of time. */
+export interface SluiceRates {
   /**
    * Calls of list, read, subscribe and stream, redemptions of a genuine URL, and over HTTP openings and ends of
    * sessions, of invented ones too: one point each.
@@ -39,24 +39,27 @@ export interface WindowLimits {
    * Requests that are answered 404 at download URLs, and requests with slots or pages of uploads that are unknown or
    * another caller's: one point each, keyed by the address of the client (IPv6 by its /64). Beyond the limit they are
    * 429 with `Retry-After`, 100 to 200 ms later; a URL that works is never held back. Without an address nothing is
-   * counted, so behind proxies tell the transport how many they are. Default: 20 a minute, in this process; `false`
-   * for no limit.
+   * counted: behind proxies set `clientAddress`. Default: 20 a minute, in this process; `false` for no limit.
    */
   readonly failedRedemptions?: RateLimiter | false;
 }
 
 /** Counts the requests and bytes of principals, for one server. */
 export class UsageMeter {
-  readonly #limits: WindowLimits;
+  readonly #rates: SluiceRates;
   readonly #onError: (error: unknown) => void;
 
-  /** Throws a `TypeError` for a limiter without `consume`. */
-  constructor(limits: WindowLimits, onError: (error: unknown) => void) {
-    for (const { perPrincipal, global } of [limits.requests ?? {}, limits.bytes ?? {}])
-      for (const limiter of [perPrincipal, global])
+  /** Throws a `TypeError` for rates that do not exist, and for a limiter without `consume`. */
+  constructor(rates: SluiceRates, onError: (error: unknown) => void) {
+    ensureKnownOptions("createSluice: rates", rates, rateNames);
+    for (const name of ["requests", "bytes"] as const) {
+      const limits = rates[name] ?? {};
+      ensureKnownOptions(`createSluice: rates.${name}`, limits, limiterNames);
+      for (const limiter of Object.values<RateLimiter | undefined>({ ...limits }))
         if (limiter && typeof limiter.consume !== "function")
           throw new TypeError("createSluice: a limiter must have consume(key, points)");
-    this.#limits = limits;
+    }
+    this.#rates = rates;
     this.#onError = onError;
   }
 
@@ -65,7 +68,7 @@ export class UsageMeter {
    * `throttled` with `retryAfterMs`; `unavailable` when a limiter does not answer.
    */
   admit(principal: string | undefined, kind: "request" | "transfer"): Promise<void> | undefined {
-    const { requests, bytes } = this.#limits;
+    const { requests, bytes } = this.#rates;
     if (!requests && !bytes) return undefined;
     return (async () => {
       await consume(requests, principal, 1);
@@ -76,7 +79,7 @@ export class UsageMeter {
 
   /** Counts delivered bytes. */
   charge(principal: string | undefined, count: number): void {
-    const { bytes } = this.#limits;
+    const { bytes } = this.#rates;
     if (!bytes || count === 0) return;
     // they are delivered: bytes over the principal's own share count for all, too
     const { perPrincipal, global } = bytes;
@@ -86,6 +89,13 @@ export class UsageMeter {
       });
   }
 }
+
+const rateNames: Readonly<Record<keyof SluiceRates, true>> = {
+  requests: true,
+  bytes: true,
+  failedRedemptions: true,
+};
+const limiterNames: Readonly<Record<keyof RateLimits, true>> = { perPrincipal: true, global: true };
 
 /** Counts in the principal's own share first: a principal over it takes nothing from the others. */
 async function consume(

@@ -1,10 +1,11 @@
 import { groupsOfV6 } from "@sluice/core/internal";
 
-/** Limits of a share. */
-export interface ShareLimits {
+/** {@link ClientLimits} with the defaults filled in. */
+export interface CompleteLimits {
   readonly perPrincipal: number;
-  /** For callers without a principal; absent: they have no share, and count for the process only. */
-  readonly perAddress?: number | undefined;
+  /** `undefined`: callers without a principal have no share, and count for the process only. */
+  readonly perAddress: number | undefined;
+  readonly perProcess: number;
 }
 
 /** From what a caller takes. */
@@ -15,7 +16,7 @@ export interface ClientShare {
 
 /** The share of a principal's tag, else of an address where addresses have one. */
 export function shareOf(
-  { perPrincipal, perAddress }: ShareLimits,
+  { perPrincipal, perAddress }: Omit<CompleteLimits, "perProcess">,
   principal: string | undefined,
   address: string | undefined,
 ): ClientShare | undefined {
@@ -31,10 +32,4 @@ export function shareOf(
 export function addressShare(address: string | undefined): string | undefined {
   if (address === undefined || !address.includes(":")) return address;
   return `${groupsOfV6(address).slice(0, 4).join(":")}::/64`;
-}
-
-/** Throws a `RangeError` for a limit that is not a whole number from 1. */
-export function ensureLimit(limit: number | undefined): void {
-  if (limit !== undefined && (!Number.isSafeInteger(limit) || limit < 1))
-    throw new RangeError(`createSluice: ${limit} is not a limit; pass a whole number from 1`);
 }

@@ -1,38 +1,6 @@
 import { SluiceError } from "@sluice/core";
 import { ConcurrencyLimiter } from "@sluice/core/internal";
-import { ensureLimit, shareOf } from "./share.ts";
-
-/** Maximum streams at the same time; a `resources/read` is also one, until its response is sent. */
-export interface StreamLimits {
-  /** For one principal; more are answered with 429. Default 8. */
-  readonly perPrincipal?: number;
-  /**
-   * For one address, of callers without a principal; more are answered with 429. An IPv6 address counts with its /64. Default:
-   * no limit, for behind a proxy all callers may have one address: set it where the adapter's `proxyHops` or `address` is right.
-   */
-  readonly perAddress?: number;
-  /** For this process; more are answered with 503. Default 256. */
-  readonly perProcess?: number;
-  /** Streams of `subscriptions/listen` over HTTP, counted apart. Default 32 for one principal and 10,000 for this process. */
-  readonly listeners?: Omit<StreamLimits, "listeners" | "answers">;
-  /** Bytes of responses with content in JSON that are being made or are not sent yet. */
-  readonly answers?: AnswerLimits;
-}
-
-/**
- * Maximum bytes of memory for responses to `resources/read` and to the read tool, from before storage is read until
- * the last byte is handed to the network, where the transport says when that is. A response counts with three times
- * its JSON, as many copies as there are of it on its way, and a stream of a registered resource with its bytes. One
- * answer alone may be larger.
- */
-export interface AnswerLimits {
-  /** For one principal; more are answered with 429. Default 64 MiB. */
-  readonly perPrincipal?: number;
-  /** For one address, of callers without a principal; more are answered with 429. Default: no limit. */
-  readonly perAddress?: number;
-  /** For this process; more are answered with 503. Default 256 MiB. */
-  readonly perProcess?: number;
-}
+import { shareOf, type CompleteLimits } from "./share.ts";
 
 /** Counts open streams. */
 export interface StreamLimiter {
@@ -43,25 +11,20 @@ export interface StreamLimiter {
   take(principal: string | undefined, address?: string): () => void;
 }
 
-/**
- * Makes the counters of one server; `onChange` hears of each place that is taken or given back. Limits that are not
- * whole numbers from 1 are a `RangeError`.
- */
+/** Makes the counters of one server; `onChange` hears of each place that is taken or given back. */
 export function createStreamLimiter(
-  limits: StreamLimits = {},
+  limits: CompleteLimits,
   onChange: (change: 1 | -1) => void = () => {},
 ): StreamLimiter {
-  const { perPrincipal = 8, perAddress, perProcess = 256 } = limits;
-  for (const limit of [perPrincipal, perAddress, perProcess]) ensureLimit(limit);
   const open = new ConcurrencyLimiter();
   return {
     take(principal, address) {
-      const leaveProcess = open.take("process", perProcess);
+      const leaveProcess = open.take("process", limits.perProcess);
       if (!leaveProcess)
         throw new SluiceError("unavailable", "sluice: too many streams are open", {
           retryAfterMs: 1_000,
         });
-      const share = shareOf({ perPrincipal, perAddress }, principal, address);
+      const share = shareOf(limits, principal, address);
       const leaveShare = share ? open.take(share.name, share.limit) : () => {};
       if (!leaveShare) {
         leaveProcess();

@@ -2,6 +2,7 @@ import { createKeyRing, formatKey, generateKey, type KeyRing } from "@sluice/cor
 import { isLoopbackHost } from "@sluice/core/internal";
 import type { Stores } from "@sluice/state";
 import type { Mount, MountOptions, PrincipalStorage } from "../storage/mount.ts";
+import type { ClientAddress } from "../access/principal.ts";
 import type { LinkRules, TokenForm } from "../urls/grant-options.ts";
 import type { FollowedKeys, SluiceOptions } from "./sluice-options.ts";
 
@@ -137,6 +138,16 @@ export function ensureCount(name: string, value: number | undefined, least: numb
     throw new RangeError(`createSluice: ${name} must be a whole number from ${least}`);
 }
 
+/** Throws a `TypeError` or `RangeError` for anything but a number of proxies or a function. */
+export function ensureClientAddress(clientAddress: ClientAddress): void {
+  if (typeof clientAddress === "function") return;
+  if (typeof clientAddress !== "number")
+    throw new TypeError(
+      "createSluice: clientAddress is the number of proxies in front, or a function of the caller that returns its address",
+    );
+  ensureCount("clientAddress", clientAddress, 0);
+}
+
 /** The endpoint, checked. */
 export interface Endpoint {
   /** Without a slash at its end. */
@@ -165,11 +176,11 @@ export function readEndpoint(endpoint = "http://127.0.0.1:2532/mcp"): Endpoint {
 export const sluiceOptions: Readonly<Record<keyof SluiceOptions, true>> = {
   access: true,
   accessPage: true,
-  address: true,
   anonymous: true,
   audit: true,
   baseUri: true,
   cacheTtlMs: true,
+  clientAddress: true,
   delivery: true,
   describe: true,
   endpoint: true,
@@ -184,6 +195,7 @@ export const sluiceOptions: Readonly<Record<keyof SluiceOptions, true>> = {
   onWarning: true,
   pageSize: true,
   principal: true,
+  rates: true,
   redirectOrigins: true,
   resourceMetadataUrl: true,
   scopeChallenge: true,

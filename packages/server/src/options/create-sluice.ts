@@ -12,6 +12,7 @@ import { Subscribers } from "../changes/subscriber.ts";
 import { DeliveryModes } from "../delivery/modes.ts";
 import { createFailedRedemptions } from "../limits/failed-redemptions.ts";
 import { UsageMeter } from "../limits/rate-limits.ts";
+import { readSluiceLimits } from "../limits/sluice-limits.ts";
 import { createStreamLimiter } from "../limits/stream-limiter.ts";
 import { Transfers } from "../limits/transfers.ts";
 import { createResourceLink } from "../resources/resource-link.ts";
@@ -27,6 +28,7 @@ import { Redemptions } from "../urls/redeem.ts";
 import { revoke } from "../urls/revoke.ts";
 import {
   readEndpoint,
+  ensureClientAddress,
   ensureCount,
   ensureGuarded,
   ensureStores,
@@ -49,7 +51,8 @@ import type { Sluice } from "./sluice.ts";
 export function createSluice(options: SluiceOptions = {}): Sluice {
   ensureKnownOptions("createSluice", options, sluiceOptions);
   const mountOptions = mountsIn(options);
-  const { limits = {}, telemetry, grant = {}, cacheTtlMs } = options;
+  const { rates = {}, telemetry, grant = {}, cacheTtlMs } = options;
+  const limits = readSluiceLimits(options.limits);
   const { resourceMetadataUrl, scopeChallenge, stores = createMemoryStores() } = options;
   ensureStores(stores);
   const { state } = stores;
@@ -81,12 +84,13 @@ export function createSluice(options: SluiceOptions = {}): Sluice {
     telemetry ? telemetry.runApart(work) : work();
 
   // callers and their download URLs
-  const { principal, anonymous, address } = options;
+  const { principal, anonymous, clientAddress = 0 } = options;
+  ensureClientAddress(clientAddress);
   const { isLoopback } = endpoint;
   const callers = createCallers({
     principal,
     anonymous,
-    address,
+    clientAddress,
     isLoopback,
     onWarning,
     onError,
@@ -108,10 +112,10 @@ export function createSluice(options: SluiceOptions = {}): Sluice {
   });
 
   // limits and records
-  const usage = new UsageMeter(limits, onError);
-  const failures = createFailedRedemptions(limits.failedRedemptions, onError);
-  const limiter = createStreamLimiter(limits, (change) => telemetry?.countStreams(change));
-  const leases = new AnswerLeases(limiter, limits.answers);
+  const usage = new UsageMeter(rates, onError);
+  const failures = createFailedRedemptions(rates.failedRedemptions, onError);
+  const limiter = createStreamLimiter(limits.streams, (change) => telemetry?.countStreams(change));
+  const leases = new AnswerLeases(limiter, limits.responseBytes);
   const audit = new AuditTrail({ audit: options.audit, telemetry, onError });
 
   // content and changes of resources
@@ -183,7 +187,7 @@ export function createSluice(options: SluiceOptions = {}): Sluice {
   const listening = {
     callers,
     usage,
-    limiter: createStreamLimiter({ ...listenLimits, ...limits.listeners }),
+    limiter: createStreamLimiter(limits.listeners),
     audit,
     subscribers,
     mounts,
@@ -203,6 +207,7 @@ export function createSluice(options: SluiceOptions = {}): Sluice {
       usage,
       failures,
       identify: callers.identify,
+      proxyHops: typeof clientAddress === "number" ? clientAddress : 0,
       addressOf: callers.addressOf,
       async authorize({ name, ...asked }) {
         const { mount, key } = mounts.named(name);
@@ -252,7 +257,5 @@ export function createSluice(options: SluiceOptions = {}): Sluice {
   };
 }
 
-/** Streams of `subscriptions/listen` at once, where `limits.listeners` says nothing else. */
-const listenLimits = { perPrincipal: 32, perProcess: 10_000 };
 /** Files in a page for a model. */
 const toolPageSize = 50;

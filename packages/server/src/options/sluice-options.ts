@@ -1,11 +1,11 @@
 import type { ScopeChallengeHandler } from "@modelcontextprotocol/server";
 import type { KeyRing, KeyRingInput } from "@sluice/core";
 import type { Stores } from "@sluice/state";
-import type { Caller, PrincipalResolver } from "../access/principal.ts";
+import type { ClientAddress, PrincipalResolver } from "../access/principal.ts";
 import type { AuditInput } from "../audit/audit-options.ts";
 import type { Telemetry } from "../audit/telemetry.ts";
-import type { WindowLimits } from "../limits/rate-limits.ts";
-import type { StreamLimits } from "../limits/stream-limiter.ts";
+import type { SluiceRates } from "../limits/rate-limits.ts";
+import type { SluiceLimits } from "../limits/sluice-limits.ts";
 import type {
   AccessRules,
   MountOptions,
@@ -106,14 +106,17 @@ interface SluiceSettings extends ServingRules {
    */
   readonly cacheTtlMs?: number;
   /**
-   * Address of the client of a request, for `limits.failedRedemptions`, every `perAddress` of `limits` and
-   * `addresses` of `audit`; `undefined` if it is not known. For servers whose transport does not know it, such as
-   * Workers: read the header that your CDN sets and clients cannot. Default: `address` of the caller, see `proxyHops`
-   * of `toNodeHandler`.
+   * How the address of a client is found, for `rates.failedRedemptions`, every `perAddress` of this Sluice and its transports,
+   * and `addresses` of `audit`. A number: the trusted proxies in front, each of which appends to `X-Forwarded-For`. In Node,
+   * over HTTP and WebSocket, the address is then read from that many hops of the field, and from nowhere else; a request that
+   * bypasses the proxies can make it up. A function, where the transport does not know the address, as on Workers: read the
+   * header that your CDN sets and clients cannot; `undefined` if it is not known. Default: 0, the address of the socket.
    */
-  readonly address?: (caller: Caller) => string | undefined;
-  /** Maximum streams at once, and maximum requests and bytes in a window. */
-  readonly limits?: StreamLimits & WindowLimits;
+  readonly clientAddress?: ClientAddress;
+  /** Maximum streams and bytes of responses at once: `{ streams: { perPrincipal, perAddress, perProcess }, listeners, responseBytes }`. */
+  readonly limits?: SluiceLimits;
+  /** Maximum requests, bytes and failed redemptions in a window of time, by limiters. Default: only of failed redemptions. */
+  readonly rates?: SluiceRates;
   /**
    * Gets one record for each call and redemption, but for refusals of callers that were not identified: of those it gets the first
    * ones and counts. With `required`, nothing leaves without a record: so it is with a file, unless it is passed as

@@ -68,7 +68,7 @@ export interface Sluice {
   /**
    * Ends a session of a session revision, in every process that shares the state store: download URLs and links that
    * are bound to it end. An end is kept only of sessions that something is bound to, so an invented id costs nothing.
-   * One principal has a share of the store for its sessions (`maxRecordsPerOwner`); beyond it the end of its own
+   * One principal has a share of the store for its sessions (`records.perPrincipal`); beyond it the end of its own
    * oldest may be forgotten, whose URLs then live until they expire, at most an hour, and
    * links as long as `links.maxTtlMs` allows.
    */
@@ -112,7 +112,9 @@ export interface Host {
   readonly failures: FailedRedemptions;
   /** Rejects with `unauthenticated` for a caller that is unknown where the anonymous are refused. */
   readonly identify: (caller: Caller) => Identity | Promise<Identity>;
-  /** Address of the client of a request, where it is known. Never throws. */
+  /** Proxies whose entries of `X-Forwarded-For` a transport in Node skips to know the `address` of a caller. */
+  readonly proxyHops: number;
+  /** Address of the client of a request, where it is known: that of the caller, unless `clientAddress` is a function. Never throws. */
   readonly addressOf: (caller: Caller) => string | undefined;
   /** Storage as a principal may use it for the resource of a name. Rejects with what a client may learn. */
   readonly authorize: (request: NamedAuthorization) => Promise<AuthorizedResource>;

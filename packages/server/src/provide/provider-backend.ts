@@ -50,7 +50,7 @@ export function createProviderBackend(use: ProviderUse): StorageBackend {
     list: async (options) => listResource(use, options),
   };
   // each wait has its deadline here: what a rewind leaves out takes longer than any chunk
-  return withValidation(backend, { stallTimeoutMs: Infinity });
+  return withValidation(backend, { idleMs: Infinity });
 }
 
 async function openResource(

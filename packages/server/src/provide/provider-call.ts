@@ -13,7 +13,7 @@ import type { ProviderRoute } from "./provider-route.ts";
 import type { Provider, ProvideRequest, ProvidedInfo } from "./provider.ts";
 import type { ProvidedSource, SourceTerms } from "./stream-source.ts";
 
-const defaultStallTimeoutMs = 30_000;
+const defaultIdleMs = 30_000;
 
 /** A provider as one principal uses it. */
 export interface ProviderUse {
@@ -23,7 +23,7 @@ export interface ProviderUse {
   readonly principal: Principal | undefined;
 }
 
-/** One call of a provider. Every wait in it ends with its signal, and after the provider's `stallTimeoutMs`. */
+/** One call of a provider. Every wait in it ends with its signal, and after the provider's `idleMs`. */
 export interface ProviderCall {
   /** Start of messages: `provider: open "2026.csv"`. */
   readonly operation: string;
@@ -54,7 +54,7 @@ export function beginCall(
   const controller = new AbortController();
   const { signal } = controller;
   const removeListener = onAbort(options.signal, (reason) => controller.abort(reason));
-  const { stallTimeoutMs: timeoutMs = defaultStallTimeoutMs } = provider;
+  const { idleMs: timeoutMs = defaultIdleMs } = provider;
   const expired = (): SluiceError =>
     new SluiceError("timeout", `${operation}: nothing came for ${timeoutMs} ms`);
   const deadline: Deadline = { timeoutMs, expired, signal };

@@ -128,7 +128,7 @@ export interface Provider {
   /** Maximum bytes of one response; more are `too_large`, even in the middle. Default: no limit. */
   readonly maxBytes?: number;
   /** Longest wait for `describe`, `open` or the next chunk, in milliseconds; then `timeout`. Default: 30 s. */
-  readonly stallTimeoutMs?: number;
+  readonly idleMs?: number;
 }
 
 /**
@@ -163,7 +163,7 @@ export class RedirectError extends SluiceError {
 export function toProvider(uriOrTemplate: string, given: Provider | Provider["open"]): Provider {
   const provider = typeof given === "function" ? { open: given } : given;
   const what = `sluice.provide: ${JSON.stringify(uriOrTemplate)}`;
-  const { open, describe, rewind, maxBytes, stallTimeoutMs } = provider;
+  const { open, describe, rewind, maxBytes, idleMs } = provider;
   if (typeof open !== "function")
     throw new TypeError(`${what}: give a function that opens the resource, or { open }`);
   if (describe !== undefined && typeof describe !== "function")
@@ -174,9 +174,7 @@ export function toProvider(uriOrTemplate: string, given: Provider | Provider["op
     throw new TypeError(`${what}: rewind needs describe, which tells size and version`);
   if (maxBytes !== undefined && !(Number.isSafeInteger(maxBytes) && maxBytes > 0))
     throw new RangeError(`${what}: maxBytes must be a whole number from 1; it is ${maxBytes}`);
-  if (stallTimeoutMs !== undefined && !(stallTimeoutMs > 0))
-    throw new RangeError(
-      `${what}: stallTimeoutMs must be more than 0 milliseconds; it is ${stallTimeoutMs}`,
-    );
+  if (idleMs !== undefined && !(idleMs > 0))
+    throw new RangeError(`${what}: idleMs must be more than 0 milliseconds; it is ${idleMs}`);
   return provider;
 }

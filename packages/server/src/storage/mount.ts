@@ -1,6 +1,5 @@
 import type { ResourceTemplateType } from "@modelcontextprotocol/server";
 import { resourceTag, type Principal } from "@sluice/core";
-import { definedMembers } from "@sluice/core/internal";
 import { createUriMapper, type StorageBackend, type UriMapper } from "@sluice/storage";
 import {
   createAccess,
@@ -8,7 +7,8 @@ import {
   type AccessPageRule,
   type AccessRule,
 } from "../access/access.ts";
-import { createStreamLimiter, type StreamLimiter } from "../limits/stream-limiter.ts";
+import { createMountLimiter, type MountLimits } from "../limits/sluice-limits.ts";
+import type { StreamLimiter } from "../limits/stream-limiter.ts";
 import {
   createStorageAccess,
   describedStorages,
@@ -74,22 +74,12 @@ interface MountPlace {
    * for which it gives `undefined` has no such mount: nothing below the base exists for it.
    */
   readonly storage: PrincipalStorage;
-  /** Maximum streams of this mount at once, counted beside `limits` of the Sluice. Default: no limits of its own. */
+  /** What clients may have of this mount at once, counted beside `limits` of the Sluice. Default: no limits of its own. */
   readonly limits?: MountLimits;
 }
 
 /** One storage below its base URI; what it leaves out is as the options of the Sluice say. */
 export type MountOptions = MountPlace & MountRules;
-
-/** Maximum streams of one mount at once; more are answered as those above `limits` of the Sluice are. */
-export interface MountLimits {
-  /** For one principal. */
-  readonly perPrincipal?: number;
-  /** For one address, of callers without a principal. */
-  readonly perAddress?: number;
-  /** For this process. */
-  readonly perProcess?: number;
-}
 
 /** One backend for all principals, or the one of each. */
 export type PrincipalStorage =
@@ -176,10 +166,4 @@ export function storageMount(
     maxReadBytes: options.maxReadBytes ?? rules.maxReadBytes ?? defaultMaxReadBytes,
     limiter: options.limits && createMountLimiter(options.limits),
   };
-}
-
-/** Counts the streams of one mount; a limit that is left out does not apply. */
-function createMountLimiter(limits: MountLimits): StreamLimiter {
-  const none = Number.MAX_SAFE_INTEGER;
-  return createStreamLimiter({ perPrincipal: none, perProcess: none, ...definedMembers(limits) });
 }

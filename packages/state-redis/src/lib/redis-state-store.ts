@@ -1,5 +1,5 @@
 import { SluiceError } from "@sluice/core";
-import { clockSkewMs } from "@sluice/core/internal";
+import { clockSkewMs, readLimits, type ClientLimits } from "@sluice/core/internal";
 import {
   readSelector,
   storeError,
@@ -31,8 +31,11 @@ import {
 
 /** Options of {@link createRedisStateStore}. */
 export interface RedisStateStoreOptions extends RedisOptions, StateStoreLimits {
-  /** Maximum live records of one owner, and maximum sessions of one that something is bound to. Default: 10,000. */
-  readonly maxRecordsPerOwner?: number;
+  /**
+   * Maximum live records of one principal, and maximum sessions of one that something is bound to; callers without a principal
+   * are one. Default: 10,000.
+   */
+  readonly records?: Pick<ClientLimits, "perPrincipal">;
   /**
    * Whether Redis remembers through a restart whatever it answered, as it does with `appendonly yes`
    * and `appendfsync always`. Default false: grants and records from before a restart are not
@@ -40,6 +43,8 @@ export interface RedisStateStoreOptions extends RedisOptions, StateStoreLimits {
    */
   readonly durable?: boolean;
 }
+
+const defaultLimits = { perPrincipal: 10_000 };
 
 /**
  * A state store that any number of processes share. Every method is one command or one script. A
@@ -49,9 +54,7 @@ export interface RedisStateStoreOptions extends RedisOptions, StateStoreLimits {
 export function createRedisStateStore(options: RedisStateStoreOptions): StateStore {
   const { timeoutMs = defaultTimeoutMs, durable = false } = options;
   const prefix = keyPrefix(options);
-  const { maxRecordsPerOwner = 10_000 } = options;
-  if (!Number.isSafeInteger(maxRecordsPerOwner) || maxRecordsPerOwner < 1)
-    throw new RangeError("redis state store: maxRecordsPerOwner must be an integer from 1");
+  const { perPrincipal } = readLimits("redis state store: records", options.records, defaultLimits);
   // Redis counts whole seconds, and the time passed to it may be as old as a wait is long
   const margin = durable ? "" : clockSkewMs + timeoutMs + 1_000;
   const redis = createCommander("redis state store", options);
@@ -103,7 +106,7 @@ export function createRedisStateStore(options: RedisStateStoreOptions): StateSto
       const outcome = await redis.run(
         putScript,
         [keyOf.record(id), keyOf.records(owner)],
-        [now, expiresAt, lifeOf(now, expiresAt), id, maxRecordsPerOwner, text],
+        [now, expiresAt, lifeOf(now, expiresAt), id, perPrincipal, text],
       );
       if (Array.isArray(outcome))
         throw storeError(
@@ -129,7 +132,7 @@ export function createRedisStateStore(options: RedisStateStoreOptions): StateSto
       await redis.run(
         bindSessionScript,
         [keyOf.session(session), keyOf.sessions(owner), keyOf.session("")],
-        [now, expiresAt, lifeOf(now, expiresAt), session, maxRecordsPerOwner, owner],
+        [now, expiresAt, lifeOf(now, expiresAt), session, perPrincipal, owner],
       );
     },
     async endSession(session) {

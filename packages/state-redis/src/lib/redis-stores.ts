@@ -34,8 +34,8 @@ export interface RedisStores extends Stores {
  * client, and a `RangeError` for a bound or a wait that cannot be.
  */
 export function createRedisStores(options: RedisStoresOptions): RedisStores {
-  const { events, durable, maxRecordsPerOwner, ...redis } = options;
-  const grants = definedMembers({ durable, maxRecordsPerOwner });
+  const { events, durable, records, ...redis } = options;
+  const grants = definedMembers({ durable, records });
   return {
     state: createRedisStateStore({ ...redis, ...grants }),
     uploads: createRedisUploadStore(redis),

@@ -1,3 +1,4 @@
+import type { ClientLimits } from "@sluice/core/internal";
 import type { ClaimedBody, GrantClaim, GrantTerms } from "./grant.ts";
 
 /** Which grants to revoke: one, or every one issued so far to a principal or for a resource. */
@@ -31,8 +32,8 @@ export interface RecordTerms {
 
 /** Bounds of one owner's share of a store. */
 export interface StateStoreLimits {
-  /** Maximum live records of one owner, and maximum sessions of one that something is bound to. */
-  readonly maxRecordsPerOwner?: number;
+  /** Maximum live records of one principal, and maximum sessions of one that something is bound to. */
+  readonly records?: Pick<ClientLimits, "perPrincipal">;
 }
 
 /**

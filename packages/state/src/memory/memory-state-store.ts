@@ -1,4 +1,4 @@
-import { builtInModule, clockSkewMs } from "@sluice/core/internal";
+import { builtInModule, clockSkewMs, readLimits, type ClientLimits } from "@sluice/core/internal";
 import {
   claimGrant,
   type GrantRecord,
@@ -18,12 +18,10 @@ import { createExpiringMap, type EntryRefusal } from "./expiring-map.ts";
 /** Options of {@link createMemoryStateStore}. */
 export interface MemoryStateStoreOptions extends StateStoreLimits {
   /**
-   * Maximum live records of each kind: redeemed grants, revocations, opaque records, bound
-   * sessions. Default: 100,000.
+   * Maximum live records of each kind: redeemed grants, revocations, opaque records, bound sessions. `perPrincipal` counts all but
+   * revocations; callers without a principal are one. Default: 100,000 in this process, and a tenth of them for a principal.
    */
-  readonly maxRecords?: number;
-  /** Most of one owner, of each kind but revocations. Default: a tenth of `maxRecords`. */
-  readonly maxRecordsPerOwner?: number;
+  readonly records?: Omit<ClientLimits, "perAddress">;
 }
 
 /**
@@ -33,18 +31,21 @@ export interface MemoryStateStoreOptions extends StateStoreLimits {
  * `TypeError` in a worker of `node:cluster`, whose siblings would each redeem the same grant.
  */
 export function createMemoryStateStore(options: MemoryStateStoreOptions = {}): StateStore {
-  const { maxRecords = 100_000 } = options;
-  const { maxRecordsPerOwner: maxPerOwner = Math.max(1, Math.ceil(maxRecords / 10)) } = options;
+  const { perProcess, perPrincipal = Math.max(1, Math.ceil(perProcess / 10)) } = readLimits(
+    "state store: records",
+    options.records,
+    defaultLimits,
+  );
   const cluster = builtInModule("node:cluster") as { readonly isWorker?: boolean } | undefined;
   if (cluster?.isWorker)
     throw new TypeError(
       "state store: memory is not shared between cluster workers; use a store that they share",
     );
-  const grants = createExpiringMap<GrantRecord>(maxRecords, maxPerOwner);
-  const records = createExpiringMap<Uint8Array>(maxRecords, maxPerOwner);
+  const grants = createExpiringMap<GrantRecord>(perProcess, perPrincipal);
+  const records = createExpiringMap<Uint8Array>(perProcess, perPrincipal);
   // without shares: only the host revokes
-  const revocations = createExpiringMap<number>(maxRecords);
-  const sessions = createBoundSessions({ maxSessions: maxRecords, maxPerOwner });
+  const revocations = createExpiringMap<number>(perProcess);
+  const sessions = createBoundSessions({ maxSessions: perProcess, maxPerOwner: perPrincipal });
 
   function isRevoked(terms: GrantTerms, now: number): boolean {
     const { id, principal, resource, issuedAt } = terms;
@@ -98,6 +99,11 @@ export function createMemoryStateStore(options: MemoryStateStoreOptions = {}): S
     isSessionOver: async (session, now) => sessions.isOver(session, now),
   };
 }
+
+const defaultLimits: { readonly perPrincipal: number | undefined; readonly perProcess: number } = {
+  perPrincipal: undefined,
+  perProcess: 100_000,
+};
 
 function ensureKept(method: string, refusal: EntryRefusal | undefined): void {
   if (refusal) throw storeError(`state store: ${method}`, refusal.reason, refusal.retryAfterMs);

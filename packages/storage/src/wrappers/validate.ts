@@ -30,7 +30,7 @@ const maxCursorLength = 8192;
 /** Settings of {@link withValidation}. */
 export interface ValidateOptions {
   /** Longest wait for a response, or for the next chunk of a body; then `timeout`. Default: 30 s. */
-  readonly stallTimeoutMs?: number;
+  readonly idleMs?: number;
 }
 
 /**
@@ -47,11 +47,11 @@ export function withValidation(
   options: ValidateOptions & Surroundings = {},
 ): StorageBackend {
   const { name } = backend;
-  const { stallTimeoutMs = 30_000, clock = systemClock } = options;
+  const { idleMs = 30_000, clock = systemClock } = options;
   const deadline = (operation: string, signal?: AbortSignal): Deadline => ({
     clock,
-    timeoutMs: stallTimeoutMs,
-    expired: () => new SluiceError("timeout", `${operation}: no data for ${stallTimeoutMs} ms`),
+    timeoutMs: idleMs,
+    expired: () => new SluiceError("timeout", `${operation}: no data for ${idleMs} ms`),
     signal,
   });
 

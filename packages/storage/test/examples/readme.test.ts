@@ -34,7 +34,7 @@ test("a protected backend is what a server reads from", async () => {
   const backend = createMemoryBackend({ "big.iso": "0123456789" });
   const signal = new AbortController().signal;
   // #region protect
-  const storage = protect(backend, { stallTimeoutMs: 15_000, maxAttempts: 3 });
+  const storage = protect(backend, { idleMs: 15_000, maxAttempts: 3 });
   const { info, range, body } = await storage.open("big.iso", { range: { start: 4 }, signal });
   console.log(info.etag, range); // … { start: 4, end: 10 }
   for await (const chunk of body) console.log(chunk.byteLength);

@@ -29,7 +29,7 @@ import { answerWithBytes } from "./multipart-answer.ts";
 /** Limits of `binary` of `createHandler`. */
 export interface BinaryOptions {
   /** Largest transfer in bytes, either way. Default 1 GiB. */
-  readonly maxBinarySize?: number;
+  readonly maxBinaryBytes?: number;
   /** Transfers beside one message. Default 16. */
   readonly maxStreams?: number;
   /** Bytes of one transfer that wait for their reader. Default 1 MiB. */
@@ -67,7 +67,7 @@ export function withBinary<Handler extends McpFetchHandler>(
   options: BinaryOptions = {},
 ): Handler {
   const {
-    maxBinarySize = 2 ** 30,
+    maxBinaryBytes = 2 ** 30,
     maxRequestBodySize = handler.maxRequestBodySize ?? defaultMaxBodySize,
     maxBase64Bytes = 2 ** 23,
     ...limits
@@ -85,7 +85,7 @@ export function withBinary<Handler extends McpFetchHandler>(
       ...limits,
       role: "server",
       mode: "multipart",
-      maxBinarySize,
+      maxBinaryBytes,
       declared: sessions.of(request.headers.get("mcp-session-id")),
     });
     const done = (): void => {

@@ -27,7 +27,7 @@ export function createFrontHandler(sluice: Sluice, options: WithSluiceOptions = 
 
 function createNextHandler(sluice: Sluice): McpFetchHandler {
   const table = createSessionTable<undefined>(
-    { idleMs: Infinity, maxSessions: 10_000, maxPerPrincipal: 1_000 },
+    { perPrincipal: 1_000, perProcess: 10_000, idleMs: Infinity },
     ({ id }) => void sluice.endSession(id).catch(sluice.host.onError),
   );
 

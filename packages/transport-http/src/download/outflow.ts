@@ -8,7 +8,7 @@ export interface OutflowOptions {
    * Longest time in which a reader takes nothing, in milliseconds; a second more for every `minBytesPerSecond` bytes that buffers
    * on the way to it may hold. A source that gives nothing has twice as long. Default: 45 s.
    */
-  readonly stallTimeoutMs?: number;
+  readonly idleMs?: number;
   /** Bytes that a reader takes in a second at least. Default 4096. */
   readonly minBytesPerSecond?: number;
 }
@@ -42,7 +42,7 @@ export function createOutflow(
   options: OutflowOptions = {},
   { mayPause = false }: { readonly mayPause?: boolean } = {},
 ): Outflow {
-  const { stallTimeoutMs = 45_000, minBytesPerSecond } = options;
+  const { idleMs = 45_000, minBytesPerSecond } = options;
   const pending = new Set<(flushed: boolean) => void>();
   let isBroken = res.destroyed;
   let isFinished = false;
@@ -52,7 +52,7 @@ export function createOutflow(
 
   const giveUp = (): void => void res.destroy();
   const reader = new ReaderWatch({
-    graceMs: stallTimeoutMs,
+    graceMs: idleMs,
     minBytesPerSecond,
     socket: () => res.socket ?? undefined,
     isProxy: isForwarded(res.req.headers),
@@ -73,7 +73,7 @@ export function createOutflow(
   const { socket } = res;
   res.on("close", onClose);
   res.on("finish", onFinish);
-  const sourceMs = 2 * stallTimeoutMs;
+  const sourceMs = 2 * idleMs;
   const onTimeout = (): void => {
     // with nothing pending the source is late: storage fails by a deadline of its own before, and events may be silent
     if (pending.size === 0 && !mayPause) giveUp();

@@ -7,9 +7,3 @@ export function ensureHandler(what: string, handler: McpFetchHandler): void {
       `${what} must be a handler: what createHandler gave, or createMcpHandler(() => sluice.attach(new McpServer(…)))`,
     );
 }
-
-/** Throws a `RangeError` unless this is a whole number from 1. */
-export function ensureLimit(operation: string, limit: number): void {
-  if (!Number.isSafeInteger(limit) || limit < 1)
-    throw new RangeError(`${operation}: ${limit} is not a limit; pass a whole number from 1`);
-}

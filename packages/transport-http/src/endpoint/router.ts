@@ -5,6 +5,7 @@ import {
   createOriginGate,
   problem,
   publicCorsHeaders,
+  type Host,
   type OriginGate,
   type OriginGateOptions,
   type Reply,
@@ -70,6 +71,8 @@ export interface EndpointRouter {
   readonly base: string;
   readonly gate: OriginGate;
   readonly routes: Routes;
+  /** What knows the addresses of clients; absent: those of their sockets count. */
+  readonly clients?: Pick<Host, "proxyHops" | "addressOf"> | undefined;
 }
 
 /** Where requests for an endpoint come in, and from which pages. */
@@ -83,7 +86,7 @@ export interface EndpointOptions extends OriginGateOptions {
  * origin that no request can name.
  */
 export function createRouter(
-  { endpoint: { url } }: Pick<Sluice, "endpoint">,
+  { endpoint: { url }, host }: Pick<Sluice, "endpoint"> & Partial<Pick<Sluice, "host">>,
   options: EndpointOptions,
 ): EndpointRouter {
   const base = readBase(options.path ?? new URL(url).pathname);
@@ -91,6 +94,7 @@ export function createRouter(
     base,
     gate: createOriginGate(url, options),
     routes: (path) => (path === (base || "/") ? endpointRoute : undefined),
+    clients: host,
   };
 }
 

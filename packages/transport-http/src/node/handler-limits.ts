@@ -1,22 +1,17 @@
 import type { ServerResponse } from "node:http";
-import { ConcurrencyLimiter } from "@sluice/core/internal";
+import { ConcurrencyLimiter, readLimits, type ClientLimits } from "@sluice/core/internal";
 import {
   addressShare,
   createByteAccount,
   type ByteLease,
   type RequestNotes,
 } from "@sluice/server/internal";
-import { ensureLimit } from "../endpoint/ensure-arguments.ts";
 
-/** Bounds on bytes of responses of any kind that wait in memory for their readers. */
-export interface UnsentLimits {
-  /**
-   * For one access token, and with `maxRequestsPerAddress` for one address of requests without one. Default 64 MiB. One response
-   * alone may be larger.
-   */
-  readonly perClient?: number;
-  /** For this handler. Default 256 MiB. */
-  readonly perProcess?: number;
+/** The client of a request, whose bytes are counted together. */
+export interface HttpClient {
+  readonly name: string;
+  /** It has an access token; else it is an address. */
+  readonly isPrincipal: boolean;
 }
 
 /** Bytes of JSON that every request may have, whatever others have in progress. */
@@ -26,12 +21,13 @@ export const smallJsonBytes: number = 256 * 1024;
  * The account of what requests of one handler have beyond {@link smallJsonBytes}: 16 MiB for one client and 64 MiB for all, from
  * the byte on until the response is closed. A request that is alone may have more.
  */
-export function largeJsonAccount(): (res: ServerResponse, client: string | undefined) => ByteLease {
+export function largeJsonAccount(): (
+  res: ServerResponse,
+  client: HttpClient | undefined,
+) => ByteLease {
   const account = createByteAccount(64 * mib);
   return (res, client) => {
-    const lease = account.open(
-      client === undefined ? undefined : { name: client, limit: 16 * mib },
-    );
+    const lease = account.open(client && { name: client.name, limit: 16 * mib });
     if (res.closed) lease.release();
     else res.once("close", () => lease.release());
     return lease;
@@ -42,15 +38,18 @@ export function largeJsonAccount(): (res: ServerResponse, client: string | undef
 export type AnswerNotes = Required<Pick<RequestNotes, "answers">> & { readonly unsent: ByteLease };
 
 /** The account of one handler: opens the part of one response, which is given back when it is closed. */
-export function unsentAccount({
-  perClient = 64 * mib,
-  perProcess = 256 * mib,
-}: UnsentLimits = {}): (res: ServerResponse, client: string | undefined) => AnswerNotes {
-  for (const limit of [perClient, perProcess]) ensureLimit("toNodeHandler", limit);
+export function unsentAccount(
+  limits: ClientLimits | undefined,
+): (res: ServerResponse, client: HttpClient | undefined) => AnswerNotes {
+  const { perPrincipal, perAddress, perProcess } = readLimits(
+    "toNodeHandler: bufferedBytes",
+    limits,
+    { perPrincipal: 64 * mib, perAddress: 64 * mib, perProcess: 256 * mib },
+  );
   const account = createByteAccount(perProcess);
   return (res, client) => {
     const unsent = account.open(
-      client === undefined ? undefined : { name: client, limit: perClient },
+      client && { name: client.name, limit: client.isPrincipal ? perPrincipal : perAddress },
     );
     const releases = new Set<() => void>();
     let isOver = res.closed;
@@ -75,13 +74,12 @@ const mib = 2 ** 20;
 
 /**
  * Limits the requests in progress by address: true if one more may be answered, which counts until its
- * response is closed. Throws a `RangeError` for a limit that is not a whole number from 1.
+ * response is closed.
  */
 export function requestLimiter(
   limit: number | undefined,
 ): (res: ServerResponse, address: string | undefined) => boolean {
   if (limit === undefined) return () => true;
-  ensureLimit("toNodeHandler", limit);
   const requests = new ConcurrencyLimiter();
   return (res, address) => {
     const share = addressShare(address);

@@ -3,24 +3,19 @@ import { Server as HttpsServer } from "node:https";
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { refuseFields, addressShare } from "@sluice/server/internal";
-import { ConcurrencyLimiter } from "@sluice/core/internal";
+import { ConcurrencyLimiter, readLimits, type ClientLimits } from "@sluice/core/internal";
 import { socketAddress } from "@sluice/server/internal/node";
 import { holdContinue, setBodyDeadline } from "./node-body.ts";
 import { Connection, noteConnections } from "./connection.ts";
-import { ensureLimit } from "../endpoint/ensure-arguments.ts";
 
 /** What {@link hardenServer} can be told. */
 export interface HardenServerOptions {
   /**
-   * Maximum connections at once. Default 2,000. Those that sent no request, or not all of its body, have at most half of
-   * them: the oldest is closed for a new one.
+   * Maximum connections at once. `perProcess` is for this server; those that sent no request, or not all of its body, have at
+   * most half of them: the oldest is closed for a new one. Default 2,000. Of one address, more than `perAddress` are closed
+   * unanswered. Default: no limit, for behind a proxy all have its address: leave it out there.
    */
-  readonly maxConnections?: number;
-  /**
-   * Maximum connections of one address at once; more are closed unanswered. An IPv6 address counts with its /64. Default: no limit,
-   * for behind a proxy all have its address: leave it out there.
-   */
-  readonly maxConnectionsPerAddress?: number;
+  readonly connections?: Omit<ClientLimits, "perPrincipal">;
   /**
    * How long an idle connection is kept, in milliseconds, at most 1 h. Default 5,000. A balancer that keeps connections for the
    * next request must close them first: pass more than its own idle time, or it answers 502 now and then.
@@ -39,16 +34,17 @@ export interface HardenServerOptions {
  */
 export function hardenServer<Http extends Server>(
   server: Http,
-  {
-    maxConnections = 2_000,
-    maxConnectionsPerAddress,
-    keepAliveTimeoutMs = 5_000,
-  }: HardenServerOptions = {},
+  { connections, keepAliveTimeoutMs = 5_000 }: HardenServerOptions = {},
 ): Http {
   if (typeof (server as Partial<Http> | undefined)?.prependListener !== "function")
     throw new TypeError(
       "hardenServer: the first argument must be a server: createServer(toNodeHandler(handler))",
     );
+  const { perAddress, perProcess } = readLimits(
+    "hardenServer: connections",
+    connections,
+    defaultConnections,
+  );
   // Node takes 0 for no limit at all
   if (!(keepAliveTimeoutMs >= 1 && keepAliveTimeoutMs <= 3_600_000))
     throw new RangeError("hardenServer: keepAliveTimeoutMs is a number from 1 to 3,600,000");
@@ -56,10 +52,10 @@ export function hardenServer<Http extends Server>(
   // an option of createServer, which its types do not know as a property; Node's default is 30 s
   Object.assign(server, { connectionsCheckingInterval: 5_000 });
   if (server instanceof HttpsServer) boundHandshakes(server, headersTimeoutMs);
-  if (maxConnectionsPerAddress !== undefined) boundConnections(server, maxConnectionsPerAddress);
+  if (perAddress !== undefined) boundConnections(server, perAddress);
   // Node's own bound would end every upload that takes longer
   server.requestTimeout = 0;
-  const silence = boundSilence(server, maxConnections);
+  const silence = boundSilence(server, perProcess);
   server.prependListener("request", (req, res) =>
     setBodyDeadline(req, res, {
       timeoutMs: bodyTimeoutMs,
@@ -73,11 +69,14 @@ export function hardenServer<Http extends Server>(
   server.keepAliveTimeout = keepAliveTimeoutMs;
   refuseOddFields(server, maxFields, (socket) => silence.end(socket));
   server.maxRequestsPerSocket = maxRequests;
-  server.maxConnections = maxConnections;
+  server.maxConnections = perProcess;
   noteConnections(server, maxRequests);
   return server;
 }
 
+const defaultConnections: Readonly<Record<"perAddress", number | undefined>> & {
+  readonly perProcess: number;
+} = { perAddress: undefined, perProcess: 2_000 };
 const headersTimeoutMs = 15_000;
 const bodyTimeoutMs = 30_000;
 const maxFields = 64;
@@ -121,7 +120,6 @@ const requests: ReadonlySet<string | symbol> = new Set([
 
 /** Has a server close connections of one address beyond `limit`, unanswered. */
 function boundConnections(server: Server, limit: number): void {
-  ensureLimit("hardenServer", limit);
   const connections = new ConcurrencyLimiter();
   server.prependListener("connection", (socket: Socket) => {
     const share = addressShare(socketAddress(socket));

@@ -1,7 +1,13 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { AuthInfo, VerifyBearerTokenOptions } from "@modelcontextprotocol/server";
 import { toWebRequest, type NodeIncomingMessageLike } from "@modelcontextprotocol/node";
-import { definedMembers, parseJson, readTarget } from "@sluice/core/internal";
+import {
+  definedMembers,
+  parseJson,
+  readLimits,
+  readTarget,
+  type ClientLimits,
+} from "@sluice/core/internal";
 import {
   addressShare,
   problem,
@@ -33,7 +39,7 @@ import {
   largeJsonAccount,
   requestLimiter,
   unsentAccount,
-  type UnsentLimits,
+  type HttpClient,
 } from "./handler-limits.ts";
 import { sendReply, type SendOptions } from "../download/send-reply.ts";
 import { sendResponse } from "./send-response.ts";
@@ -84,18 +90,16 @@ export interface NodeHandlerOptions extends OutflowOptions {
   /** Leave files to the nginx in front. Default: every byte goes through this process. */
   readonly offload?: OffloadOptions;
   /**
-   * Number of trusted proxies in front, each of which appends to `X-Forwarded-For`: the address of the client is read from
-   * the field for that many hops, and from nowhere else. Default 0: it is that of the socket. A request that by-passes
-   * them can make its address up.
+   * Maximum requests of one address that are answered at once; more are refused with 429. The address is that of `clientAddress` of
+   * the Sluice, or of the socket for a handler without one. Default: no limit, for behind a proxy all may have one address.
    */
-  readonly proxyHops?: number;
+  readonly requests?: Pick<ClientLimits, "perAddress">;
   /**
-   * Maximum requests of one address that are answered at once; more are refused with 429. An IPv6 address counts with its /64.
-   * Default: no limit, for behind a proxy all may have one address: set it where `proxyHops` is right.
+   * Maximum bytes of responses that wait for their readers, of all connections; more are refused with 429 or 503, or end their
+   * connection. Here an access token stands for its principal, and an address without a token counts where `requests` limits
+   * addresses. One response alone may be larger. Default: 64 MiB, 64 MiB, and 256 MiB for this handler.
    */
-  readonly maxRequestsPerAddress?: number;
-  /** Maximum bytes of responses that wait for their readers; more are refused with 429 or 503, or end their connection. */
-  readonly unsent?: UnsentLimits;
+  readonly bufferedBytes?: ClientLimits;
   /** Gets what broke outside of Sluice: in reading the request or in the handler. Default: `console.error`. */
   readonly onError?: (error: unknown) => void;
 }
@@ -117,16 +121,17 @@ export function toNodeHandler(
     // oxlint-disable-next-line no-console -- the documented default
     onError = (error) => console.error("sluice:", error),
     offload: offloadOptions,
-    proxyHops = 0,
-    maxRequestsPerAddress,
-    unsent: unsentLimits,
+    requests,
+    bufferedBytes,
     ...outflowOptions
   } = options;
   if (bearer && options.authenticate)
     throw new TypeError("toNodeHandler: pass authenticate or bearer, and not both");
-  const addressOf = createClientAddress(proxyHops);
-  const mayAnswer = requestLimiter(maxRequestsPerAddress);
-  const openUnsent = unsentAccount(unsentLimits);
+  const { proxyHops = 0, addressOf } = handler.router?.clients ?? {};
+  const readAddress = createClientAddress(proxyHops);
+  const { perAddress } = readLimits("toNodeHandler: requests", requests, noRequestLimits);
+  const mayAnswer = requestLimiter(perAddress);
+  const openUnsent = unsentAccount(bufferedBytes);
   const openLarge = largeJsonAccount();
   const offload = offloadOptions && new Offload(offloadOptions);
 
@@ -137,10 +142,11 @@ export function toNodeHandler(
       if (typeof next !== "function") throw missingNext();
       if (isOutsideEndpoint(target, handler.router)) return void next();
     }
-    const address = addressOf(req);
-    if (!mayAnswer(res, address)) return answer(req, res, { reply: busy(), sending: {} });
-    const sending = offload?.takeSecret(req) ? { ...outflowOptions, offload } : outflowOptions;
+    const address = readAddress(req);
     const plain = new NodePlainRequest(req, { target, address });
+    const client = addressOf ? addressOf(plain) : address;
+    if (!mayAnswer(res, client)) return answer(req, res, { reply: busy(), sending: {} });
+    const sending = offload?.takeSecret(req) ? { ...outflowOptions, offload } : outflowOptions;
     const admission = admissionOf(req, plain);
     if (admission.reply) return answer(req, res, { reply: admission.reply, sending });
     const { route, cors } = admission;
@@ -170,10 +176,10 @@ export function toNodeHandler(
         target,
         signal,
         maxBytes: maxRequestBodySize,
-        large: openLarge(res, clientOf(req, address)),
+        large: openLarge(res, clientOf(req, client)),
       }));
     else request = await toWebRequest(unmounted(req), parsedBody, { signal, maxRequestBodySize });
-    const { unsent, answers } = openUnsent(res, clientOf(req, address));
+    const { unsent, answers } = openUnsent(res, clientOf(req, client));
     const exchange = new HttpExchange(request, { address, answers, unsent });
     exchange.carryTo(request);
     exchange.body = body;
@@ -192,10 +198,10 @@ export function toNodeHandler(
   }
 
   /** The client that unsent bytes are counted for. */
-  function clientOf({ auth }: NodeRequest, address: string | undefined): string | undefined {
-    if (auth) return `token ${auth.token}`;
-    const share = maxRequestsPerAddress === undefined ? undefined : addressShare(address);
-    return share && `address ${share}`;
+  function clientOf({ auth }: NodeRequest, address: string | undefined): HttpClient | undefined {
+    if (auth) return { name: `token ${auth.token}`, isPrincipal: true };
+    const share = perAddress === undefined ? undefined : addressShare(address);
+    return share === undefined ? undefined : { name: `address ${share}`, isPrincipal: false };
   }
 
   /** Judges a request by its target as it was sent, before a URL parser can change it. */
@@ -223,6 +229,8 @@ export function toNodeHandler(
     });
   };
 }
+
+const noRequestLimits: { readonly perAddress: number | undefined } = { perAddress: undefined };
 
 /** Methods that no web request can have. */
 const unknownToFetch: ReadonlySet<string> = new Set(["CONNECT", "TRACE", "TRACK"]);

@@ -55,18 +55,16 @@ export async function serve(
   const {
     port = loopbackPort(sluice),
     host = loopbackHost(sluice) ?? "127.0.0.1",
-    maxConnections,
-    maxConnectionsPerAddress,
+    connections,
     keepAliveTimeoutMs,
     authenticate,
     bearer,
-    maxRequestsPerAddress,
+    bufferedBytes,
     minBytesPerSecond,
     offload,
     onError,
-    proxyHops,
-    stallTimeoutMs,
-    unsent,
+    requests,
+    idleMs,
     ...parts
   } = options;
   if (port === undefined)
@@ -74,14 +72,14 @@ export async function serve(
       "serve: the endpoint is one of what stands in front: also pass port, which this process listens on",
     );
   const composed = composeParts("serve", { ...parts, sluice, create });
-  const outflow = { minBytesPerSecond, stallTimeoutMs };
-  const limits = { maxRequestsPerAddress, unsent, ...outflow };
+  const outflow = { minBytesPerSecond, idleMs };
+  const limits = { requests, bufferedBytes, ...outflow };
   const nodeHandler = toNodeHandler(
     composed.handler,
-    definedMembers({ authenticate, bearer, offload, onError, proxyHops, ...limits }),
+    definedMembers({ authenticate, bearer, offload, onError, ...limits }),
   );
-  const bounds = { maxConnections, maxConnectionsPerAddress, keepAliveTimeoutMs };
-  const server = hardenServer(createServer(nodeHandler), definedMembers(bounds));
+  const bounds = definedMembers({ connections, keepAliveTimeoutMs });
+  const server = hardenServer(createServer(nodeHandler), bounds);
   server.listen(port, host);
   await once(server, "listening");
 
@@ -117,16 +115,14 @@ const serveOptions: Readonly<Record<keyof ServeOptions, true>> = {
   ...handlerParts,
   authenticate: true,
   bearer: true,
+  bufferedBytes: true,
+  connections: true,
   host: true,
+  idleMs: true,
   keepAliveTimeoutMs: true,
-  maxConnections: true,
-  maxConnectionsPerAddress: true,
-  maxRequestsPerAddress: true,
   minBytesPerSecond: true,
   offload: true,
   onError: true,
   port: true,
-  proxyHops: true,
-  stallTimeoutMs: true,
-  unsent: true,
+  requests: true,
 };

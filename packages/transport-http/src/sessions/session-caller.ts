@@ -45,7 +45,7 @@ interface SessionAdmission {
 }
 
 /**
- * Counts the opening or the end of a session in `limits.requests`.
+ * Counts the opening or the end of a session in `rates.requests`.
  * A caller that cannot be identified counts as anonymous: the handler decides what it may do.
  */
 export async function admitSessionRequest(

@@ -7,7 +7,12 @@ import {
   type McpServer,
 } from "@modelcontextprotocol/server";
 import { SluiceError } from "@sluice/core";
-import { createSessionTable, type SessionBounds, type SessionEntry } from "@sluice/core/internal";
+import {
+  createSessionTable,
+  readLimits,
+  type SessionBounds,
+  type SessionEntry,
+} from "@sluice/core/internal";
 import type { Sluice } from "@sluice/server";
 import { problem, problemOf } from "@sluice/server/internal";
 import { defaultMaxBodySize, readJsonBody } from "../endpoint/json-body.ts";
@@ -27,12 +32,12 @@ import type { McpFetchHandler } from "../endpoint/sluice-handler.ts";
 
 /** Bounds of the sessions of `createHandler`. */
 export interface SessionsOptions {
+  /** Maximum sessions of one principal in this process. Default: 32. */
+  readonly perPrincipal?: number;
+  /** Maximum sessions in this process. Default: 1,000. */
+  readonly perProcess?: number;
   /** Milliseconds without a request or an open stream after which a session ends. Default: 30 min. */
   readonly idleMs?: number;
-  /** Maximum sessions in this process. Default: 1,000. */
-  readonly maxSessions?: number;
-  /** Maximum sessions of one principal in this process. Default: 32. */
-  readonly maxPerPrincipal?: number;
 }
 
 /** A handler of both protocol revisions, with sessions in the older one. */
@@ -59,7 +64,7 @@ export interface SessionsHandler extends McpFetchHandler {
  * know it says it once more to a server of its own. What only the other server knew, such as its subscriptions,
  * stays there. Idle time and bounds are then those of a process, which opens the session anew when it is asked for.
  *
- * Throws a `RangeError` for a bound that is not a whole number from 1.
+ * Throws a `TypeError` for a bound that does not exist, and a `RangeError` for one that is not a whole number from 1.
  */
 export function createSessions(
   create: () => McpServer | Promise<McpServer>,
@@ -69,11 +74,14 @@ export function createSessions(
   const { host } = sluice;
   const stateless = createMcpHandler(create, { legacy: "reject" });
   const shared = host.stores.state.shared ? new SharedOpenings(host.stores.state) : undefined;
-  const table = createSessionTable<Promise<Live>>(readBounds(options), (entry) => {
-    void close(entry);
-    // elsewhere it may go on
-    if (!shared) sluice.endSession(entry.id).catch(host.onError);
-  });
+  const table = createSessionTable<Promise<Live>>(
+    readLimits("createHandler: sessions", options, defaultBounds),
+    (entry) => {
+      void close(entry);
+      // elsewhere it may go on
+      if (!shared) sluice.endSession(entry.id).catch(host.onError);
+    },
+  );
   let isClosed = false;
 
   async function connect(id: string): Promise<Live> {
@@ -247,13 +255,6 @@ interface Live {
   readonly transport: Transport;
 }
 
-function readBounds(options: SessionsOptions): SessionBounds {
-  const { idleMs = 30 * 60_000, maxSessions = 1_000, maxPerPrincipal = 32 } = options;
-  const bounds = { idleMs, maxSessions, maxPerPrincipal };
-  for (const [name, bound] of Object.entries(bounds))
-    if (!Number.isSafeInteger(bound) || bound < 1)
-      throw new RangeError(`createHandler: sessions.${name} must be a whole number from 1`);
-  return bounds;
-}
+const defaultBounds: SessionBounds = { perPrincipal: 32, perProcess: 1_000, idleMs: 30 * 60_000 };
 
 const noSession = "Bad Request: open a session with initialize, and send its Mcp-Session-Id";

@@ -15,7 +15,7 @@ import { FrameWriter } from "../frames/frame-writer.ts";
 /** Limits of binary transfer over stdio. */
 export interface StdioLimits {
   /** Largest transfer in bytes, in either direction. Default 1 GiB. */
-  readonly maxBinarySize?: number;
+  readonly maxBinaryBytes?: number;
   /** Maximum transfers at the same time, in each direction. Default 16. */
   readonly maxStreams?: number;
   /** Bytes of one incoming transfer that wait for their reader. Default 4 MiB. */
@@ -66,7 +66,7 @@ export class StdioChannel {
     limits: StdioLimits = {},
   ) {
     this.#limits = {
-      maxBinarySize: limits.maxBinarySize ?? 2 ** 30,
+      maxBinaryBytes: limits.maxBinaryBytes ?? 2 ** 30,
       maxStreams: limits.maxStreams ?? 16,
       windowBytes: limits.windowBytes ?? 2 ** 22,
       idleMs: limits.idleMs ?? 30_000,

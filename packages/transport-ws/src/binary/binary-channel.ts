@@ -57,7 +57,7 @@ export function createBinaryChannel(
   options: BinaryLimits & { readonly declared?: unknown },
   link: BinaryLink,
 ): BinaryChannel {
-  const { maxBinarySize = 2 ** 30, windowBytes = 2 ** 20, ...limits } = options;
+  const { maxBinaryBytes = 2 ** 30, windowBytes = 2 ** 20, ...limits } = options;
   const { idleMs = 30_000 } = limits;
   const outlet = new FrameOutlet(
     {
@@ -83,7 +83,7 @@ export function createBinaryChannel(
     ...limits,
     role,
     mode: "websocket-binary",
-    maxBinarySize,
+    maxBinaryBytes,
     windowBytes,
     interleave: { windowBytes },
     onRead: (streamId, bytes) => inlet.onRead(streamId, bytes),

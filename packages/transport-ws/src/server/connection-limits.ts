@@ -1,16 +1,11 @@
 import { ConcurrencyLimiter } from "@sluice/core/internal";
 
-/** Maximum connections at once. */
+/** Limits of connections and of the bytes that wait for them, complete. */
 export interface ConnectionLimits {
-  /** For this process; more are refused with 503. Default 2,000. */
-  readonly maxConnections?: number;
-  /** For one principal; more are refused with 429. Default 16. */
-  readonly maxConnectionsPerPrincipal?: number;
-  /**
-   * For one address, of callers without a principal; more are refused with 429. An IPv6 address counts with its
-   * /64. Default: no limit, for behind a proxy all may have one address. Set it where `proxyHops` is right.
-   */
-  readonly maxConnectionsPerAddress?: number;
+  readonly perPrincipal: number;
+  /** `undefined`: callers without a principal count for the process only. */
+  readonly perAddress: number | undefined;
+  readonly perProcess: number;
 }
 
 /** A client: its connections, and its unsent bytes, are counted together. */
@@ -29,17 +24,11 @@ export interface ConnectionLease {
 
 /** Makes the limiter of one handler: a function that gives a lease, or `undefined` if all are taken. */
 export function connectionLimiter(limits: ConnectionLimits): () => ConnectionLease | undefined {
-  const { maxConnections = 2_000, maxConnectionsPerPrincipal = 16 } = limits;
-  const { maxConnectionsPerAddress = maxConnections } = limits;
-  for (const limit of [maxConnections, maxConnectionsPerPrincipal, maxConnectionsPerAddress])
-    if (!Number.isSafeInteger(limit) || limit < 1)
-      throw new RangeError(
-        `createWebSocketHandler: ${limit} is not a limit; pass an integer from 1`,
-      );
+  const { perPrincipal, perProcess, perAddress = perProcess } = limits;
   const shares = new ConcurrencyLimiter();
   let total = 0;
   return () => {
-    if (total >= maxConnections) return undefined;
+    if (total >= perProcess) return undefined;
     total += 1;
     let isTaken = true;
     let releaseShare: (() => void) | undefined;
@@ -49,7 +38,7 @@ export function connectionLimiter(limits: ConnectionLimits): () => ConnectionLea
         if (!isTaken) return false;
         if (share === undefined) return true;
         const { name, isPrincipal } = share;
-        const limit = isPrincipal ? maxConnectionsPerPrincipal : maxConnectionsPerAddress;
+        const limit = isPrincipal ? perPrincipal : perAddress;
         releaseShare = shares.take(name, limit);
         return releaseShare !== undefined;
       },

@@ -1,7 +1,8 @@
 import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
 import { principalTag, resourceTag, SluiceError } from "@sluice/core";
-import { backgroundClock, within, type Deadline } from "@sluice/core/internal";
+import { backgroundClock, readLimits, within, type Deadline } from "@sluice/core/internal";
+import type { Caller, Sluice } from "@sluice/server";
 import {
   addressShare,
   createByteAccount,
@@ -21,6 +22,7 @@ import { Connections, watchExpiry, type CloseSocketsOptions } from "./connection
 import {
   ensureRate,
   connectionLimiter,
+  type ConnectionLimits,
   type ConnectionShare,
   type ConnectionLease,
 } from "./connection-limits.ts";
@@ -69,9 +71,7 @@ export function createWebSocketHandler(
     principal: resolve,
     maxMessageBytes = 2 ** 18,
     maxBufferedBytes = 2 ** 24,
-    maxBufferedBytesPerPrincipal = 2 ** 25,
-    maxBufferedBytesPerProcess = 2 ** 28,
-    proxyHops = 0,
+    sluice,
     messageRate = { perSecond: 100, burst: 200 },
     pingIntervalMs = 30_000,
     binary,
@@ -84,9 +84,16 @@ export function createWebSocketHandler(
   const gate = createOriginGate(endpoint.httpUrl, options);
   const failures = createFailedRedemptions(options.failedTickets, onError);
   const authenticate = createAuthenticate(options, { ...endpoint, failures, onError });
-  const takeLease = connectionLimiter(options);
-  const addressOf = createClientAddress(proxyHops);
-  const unsentBytes = createByteAccount(maxBufferedBytesPerProcess);
+  const connectionLimits = readLimits(
+    `${who}: connections`,
+    options.connections,
+    defaultConnections,
+  );
+  const takeLease = connectionLimiter(connectionLimits);
+  const { proxyHops = 0, addressOf } = hostOf(sluice) ?? {};
+  const readAddress = createClientAddress(proxyHops);
+  const byteLimits = readLimits(`${who}: bufferedBytes`, options.bufferedBytes, defaultBytes);
+  const unsentBytes = createByteAccount(byteLimits.perProcess);
   const connections = new Connections(pingIntervalMs);
   const server = new WebSocketServer({
     noServer: true,
@@ -116,7 +123,8 @@ export function createWebSocketHandler(
   ): Promise<Authentication & { readonly share?: ConnectionShare | undefined }> {
     const { authorization } = request.headers;
     const { ticket } = readProtocols(request.headers["sec-websocket-protocol"]);
-    const caller = await authenticate({ authorization, ticket, address: addressOf(request) });
+    const address = clientAddress(request);
+    const caller = await authenticate({ authorization, ticket, address });
     if (caller.refusal) return caller;
     const share = await shareOf(request, caller.authInfo);
     return lease.claim(share) ? { ...caller, share } : { refusal: busy(429) };
@@ -126,17 +134,22 @@ export function createWebSocketHandler(
     request: IncomingMessage,
     authInfo: AuthInfo | undefined,
   ): Promise<ConnectionShare | undefined> {
-    const address = addressOf(request);
-    const principal = await resolve?.({
-      address,
-      authInfo,
-      sessionId: undefined,
-      header: (name) => headerOf(request, name),
-    });
+    const principal = await resolve?.(callerOf(request, authInfo));
     if (principal) return { name: principalTag(principal), isPrincipal: true };
     if (authInfo) return { name: resourceTag(authInfo.token), isPrincipal: true };
-    const name = options.maxConnectionsPerAddress === undefined ? undefined : addressShare(address);
+    if (connectionLimits.perAddress === undefined) return undefined;
+    const name = addressShare(clientAddress(request));
     return name === undefined ? undefined : { name, isPrincipal: false };
+  }
+
+  function callerOf(request: IncomingMessage, authInfo?: AuthInfo): Caller {
+    return { address: readAddress(request), authInfo, header: (name) => headerOf(request, name) };
+  }
+
+  /** The address that limits count for. */
+  function clientAddress(request: IncomingMessage): string | undefined {
+    const caller = callerOf(request);
+    return addressOf ? addressOf(caller) : caller.address;
   }
 
   async function take(
@@ -163,11 +176,14 @@ export function createWebSocketHandler(
     { authInfo, share }: Awaited<ReturnType<typeof admit>>,
   ): void {
     const unsent = unsentBytes.open(
-      share && { name: share.name, limit: maxBufferedBytesPerPrincipal },
+      share && {
+        name: share.name,
+        limit: share.isPrincipal ? byteLimits.perPrincipal : byteLimits.perAddress,
+      },
     );
     const limits = { maxBufferedBytes, unsent, messageRate, binary };
     const { headers } = request;
-    const address = addressOf(request);
+    const address = readAddress(request);
     const channel = new ServerChannel(socket, request, limits);
     const controller = new AbortController();
     const stopWatching = watchExpiry(authInfo?.expiresAt, () => channel.end(closings.expired));
@@ -227,6 +243,22 @@ export function createWebSocketHandler(
       return connections.drain(closeOptions);
     },
   };
+}
+
+const who = "createWebSocketHandler";
+
+const defaultConnections: ConnectionLimits = {
+  perPrincipal: 16,
+  perAddress: undefined,
+  perProcess: 2_000,
+};
+const defaultBytes = { perPrincipal: 2 ** 25, perAddress: 2 ** 25, perProcess: 2 ** 28 };
+
+/** Throws a `TypeError` unless it is a Sluice, if there is one. */
+function hostOf(sluice: Pick<Sluice, "host"> | undefined): Sluice["host"] | undefined {
+  if (sluice && typeof (sluice as Partial<Sluice>).host?.addressOf !== "function")
+    throw new TypeError(`${who}: sluice must be what createSluice gave`);
+  return sluice?.host;
 }
 
 const handshakeMs = 10_000;

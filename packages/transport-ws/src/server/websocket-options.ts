@@ -1,12 +1,11 @@
-import type { PrincipalResolver, RateLimiter } from "@sluice/server";
+import type { ClientLimits, PrincipalResolver, RateLimiter, Sluice } from "@sluice/server";
 import type { OriginGateOptions } from "@sluice/server/internal";
 import type { BinaryLimits } from "@sluice/binary-transfer/internal";
-import type { MessageRate, ConnectionLimits } from "./connection-limits.ts";
+import type { MessageRate } from "./connection-limits.ts";
 import type { AuthenticationOptions } from "./authenticate.ts";
 
 /** Options of `createWebSocketHandler`. */
-export interface WebSocketHandlerOptions
-  extends AuthenticationOptions, ConnectionLimits, OriginGateOptions {
+export interface WebSocketHandlerOptions extends AuthenticationOptions, OriginGateOptions {
   /**
    * Public URL of the endpoint, such as `wss://api.example.com/mcp`: it says which `Host` and, for
    * browsers, which `Origin` may connect. Taken from here, never from a header. `ws:` on a loopback address only.
@@ -14,8 +13,18 @@ export interface WebSocketHandlerOptions
   readonly url: string;
   /** Path of the endpoint as this process sees it, when a proxy in front changes it. Default: that of `url`. */
   readonly path?: string;
-  /** Names the principal that `maxConnectionsPerPrincipal` counts for. Default: one for each access token. */
+  /**
+   * The Sluice of the servers: its `clientAddress` says how addresses of clients are found. Default: none, and the address is that
+   * of the socket, which is the proxy's behind one.
+   */
+  readonly sluice?: Pick<Sluice, "host">;
+  /** Names the principal of `perPrincipal`. Default: one for each access token. */
   readonly principal?: PrincipalResolver;
+  /**
+   * Maximum connections at once; more of a principal or of an address are refused with 429, more of this handler with 503.
+   * Default: 16 of one principal and 2,000; no limit for addresses, for behind a proxy all may have one.
+   */
+  readonly connections?: ClientLimits;
   /** Largest message that is taken, in bytes; a larger one closes with 1009. Default 256 KiB. */
   readonly maxMessageBytes?: number;
   /**
@@ -24,17 +33,10 @@ export interface WebSocketHandlerOptions
    */
   readonly maxBufferedBytes?: number;
   /**
-   * The same for all connections of one principal, and of one address where `maxConnectionsPerAddress` is set; a
-   * connection whose next message does not fit closes with 1013. Default 32 MiB.
+   * The same for all connections of a client, and of this handler; a connection whose next message does not fit closes with
+   * 1013. Addresses count where `connections` limits them. Default: 32 MiB, 32 MiB and 256 MiB.
    */
-  readonly maxBufferedBytesPerPrincipal?: number;
-  /** The same for all connections. Default 256 MiB. */
-  readonly maxBufferedBytesPerProcess?: number;
-  /**
-   * Number of trusted proxies in front, each of which appends to `X-Forwarded-For`: the client's address is read
-   * from that many hops of the field, and from nowhere else. Default 0: the address of the socket.
-   */
-  readonly proxyHops?: number;
+  readonly bufferedBytes?: ClientLimits;
   /**
    * How fast messages are taken; faster ones wait in the peer's own send buffer. Default 100 a
    * second, and 200 at once.

@@ -5,7 +5,7 @@ import { z } from "zod/v4";
 export interface FileInputTerms {
   /** Media types (`image/png`) and ranges (`image/*`); extensions (`.pdf`) only help the user's file picker. Default: everything. */
   readonly accept?: readonly string[];
-  /** Largest file, in bytes. Default 10 MiB. */
+  /** Largest file, in bytes. Default: `maxBytes` of `createUploads`. */
   readonly maxBytes?: number;
   /**
    * Which URIs are taken. `inline`: a `data:` URI. `upload`: a file that was uploaded before. Default: both, as the client
@@ -25,9 +25,6 @@ export interface HandedOverFile {
 /** The value of a file argument: a URI, or a file that a host hands over. */
 export type FileArgument = string | HandedOverFile;
 
-/** Maximum bytes of a file argument, unless its terms say otherwise. */
-export const defaultInputBytes: number = 10 * 2 ** 20;
-
 const handedOver = z.object({
   download_url: z.string().max(8_192),
   file_id: z.string().max(1_024),
@@ -43,7 +40,7 @@ const handedOver = z.object({
 export function fileInput(
   terms: FileInputTerms = {},
 ): z.ZodUnion<readonly [z.ZodString, z.ZodType<HandedOverFile>]> {
-  const { accept, maxBytes = defaultInputBytes, transferModes } = terms;
+  const { accept, maxBytes, transferModes } = terms;
   const descriptor = definedMembers({
     accept,
     maxSize: maxBytes,

@@ -12,16 +12,14 @@ import { ensureAccepted } from "../checks/detect-kind.ts";
 import { isText, typesOfName } from "../checks/media-types.ts";
 import type { ClaimedFile, Slots, UploadedFile } from "../slots/slots.ts";
 import { ensureSize, refusal } from "./file-fault.ts";
-import {
-  defaultInputBytes,
-  type FileArgument,
-  type FileInputTerms,
-  type HandedOverFile,
-} from "./file-input.ts";
+import type { FileArgument, FileInputTerms, HandedOverFile } from "./file-input.ts";
 import type { FileHandle, FileUris } from "./file-uri.ts";
 
-interface InputWork {
-  readonly terms: FileInputTerms;
+/** Terms with a largest size: that of the uploads if they name none. */
+type InputTerms = FileInputTerms & Required<Pick<FileInputTerms, "maxBytes">>;
+
+interface InputWork<Terms = InputTerms> {
+  readonly terms: Terms;
   readonly owner: Principal | undefined;
   readonly signal: AbortSignal;
 }
@@ -31,6 +29,8 @@ interface UploadedFiles {
   readonly onError: (error: unknown) => void;
   /** Origins that files of hosts may come from, beside those of the public internet. */
   readonly trustedOrigins: readonly string[];
+  /** Largest file of the uploads. */
+  readonly maxBytes: number;
   readonly slots: Pick<Slots, "keep" | "reopen" | "received" | "confirm" | "discard">;
   readonly uris: FileUris;
 }
@@ -39,11 +39,13 @@ interface UploadedFiles {
 export async function openInput(
   files: UploadedFiles,
   argument: FileArgument,
-  work: InputWork,
+  { terms, ...call }: InputWork<FileInputTerms>,
 ): Promise<UploadedFile> {
+  const { maxBytes = files.maxBytes } = terms;
+  const work = { ...call, terms: { ...terms, maxBytes } };
   if (typeof argument !== "string") return openHandedOver(files, argument, work);
   const mode = /^data:/i.test(argument) ? "inline" : "upload";
-  const { transferModes } = work.terms;
+  const { transferModes } = terms;
   if (transferModes && !transferModes.includes(mode))
     throw refusal(`the file must come by ${transferModes.join(" or ")}`, {
       reason: "transferModeNotAccepted",
@@ -59,7 +61,7 @@ async function openInline(
   argument: string,
   { terms, owner, signal }: InputWork,
 ): Promise<UploadedFile> {
-  const { name, mimeType, bytes } = parseDataUri(argument, terms.maxBytes ?? defaultInputBytes);
+  const { name, mimeType, bytes } = parseDataUri(argument, terms.maxBytes);
   ensureFits(terms, { mimeType, size: bytes.length });
   const slotTerms = { accept: typesIn(terms), maxBytes: Math.max(1, bytes.length), maxFiles: 1 };
   return slots.keep(owner, { name, mimeType, bytes }, slotTerms, { signal });
@@ -96,10 +98,10 @@ function typesIn({ accept = [] }: FileInputTerms): readonly string[] {
 
 /** Refuses a file that is larger than the terms allow, or of another type. */
 function ensureFits(
-  terms: FileInputTerms,
+  terms: InputTerms,
   { mimeType, size }: Pick<ClaimedFile, "mimeType" | "size">,
 ): void {
-  ensureSize(size, terms.maxBytes ?? defaultInputBytes);
+  ensureSize(size, terms.maxBytes);
   if (!isAccepted({ name: "", mimeType }, typesIn(terms)))
     throw refusal(`${mimeType} is not accepted`, {
       reason: "mimeTypeNotAccepted",
@@ -162,7 +164,7 @@ async function openHandedOver(
   { download_url: url, mime_type, file_name }: HandedOverFile,
   { terms, owner, signal }: InputWork,
 ): Promise<UploadedFile> {
-  const { maxBytes = defaultInputBytes } = terms;
+  const { maxBytes } = terms;
   /** What the caller learns; the cause goes to the server's own log. */
   const noFile = (cause: SluiceError): Error => {
     if (!signal.aborted) onError(unfetched(url, cause));

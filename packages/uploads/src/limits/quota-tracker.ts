@@ -1,18 +1,29 @@
-import { clockSkewMs } from "@sluice/core/internal";
+import {
+  clockSkewMs,
+  ensureKnownOptions,
+  readLimits,
+  type ClientLimits,
+} from "@sluice/core/internal";
 import type { UploadLease, UploadStore } from "@sluice/state";
 import { newId } from "../slots/slots.ts";
 import { uploadError } from "../slots/upload-error.ts";
 import { keepRenewed, leaseOf } from "./write-lock.ts";
 
-/** Maximum that one principal may have, in all processes that share a store. */
-export interface UploadQuota {
-  /** Requests with a body at the same time, and a quarter of those that ask about a file or give it up. Default 4. */
-  readonly concurrent?: number;
-  /** Files that are kept. Default 1,000. */
-  readonly files?: number;
-  /** Bytes that are kept. Default 10 GiB. */
-  readonly bytes?: number;
+/** What one principal may have, in all processes that share a store; all callers without one count as one. */
+export interface UploadLimits {
+  /** Requests with a body at the same time, and a quarter of those that ask about a file or give it up. Default: 4. */
+  readonly requests?: Pick<ClientLimits, "perPrincipal">;
+  /** Files that are kept. Default: 1,000. */
+  readonly files?: Pick<ClientLimits, "perPrincipal">;
+  /** Bytes of files that are kept. Default: 10 GiB. */
+  readonly fileBytes?: Pick<ClientLimits, "perPrincipal">;
 }
+
+const usualLimits: Readonly<Record<keyof UploadLimits, { readonly perPrincipal: number }>> = {
+  requests: { perPrincipal: 4 },
+  files: { perPrincipal: 1_000 },
+  fileBytes: { perPrincipal: 10 * 2 ** 30 },
+};
 
 /** A file that storage shows. */
 export interface CountedFile {
@@ -29,7 +40,7 @@ const keptMs = 3_600_000;
 
 interface QuotaOptions {
   readonly store: UploadStore;
-  readonly quota?: UploadQuota | undefined;
+  readonly limits?: UploadLimits | undefined;
   /** How often storage is looked at, in milliseconds. */
   readonly seedEveryMs: number;
   readonly onError: (error: unknown) => void;
@@ -38,37 +49,41 @@ interface QuotaOptions {
 /** Counts the uploads of each owner. Renews what is under way in this process until it is over. */
 export class QuotaTracker {
   readonly #options: QuotaOptions;
-  readonly #limits: Required<UploadQuota>;
+  readonly #limits: Readonly<Record<keyof UploadLimits, number>>;
   /** Ends the renewal of each file that is held here. */
   readonly #held = new Map<string, () => Promise<void>>();
   /** Owners that storage showed files of when it was last looked at. */
   #shown: readonly string[] = [];
 
-  /** Limits that are not whole numbers from 1 are a `RangeError`. */
+  /** Throws a `TypeError` for limits that do not exist, and a `RangeError` for one that is not a whole number from 1. */
   constructor(options: QuotaOptions) {
-    const { concurrent = 4, files = 1_000, bytes = 10 * 2 ** 30 } = options.quota ?? {};
-    for (const limit of [concurrent, files, bytes])
-      if (!Number.isSafeInteger(limit) || limit < 1)
-        throw new RangeError(`createUploads: ${limit} is not a quota; pass a whole number from 1`);
+    const { limits = {} } = options;
+    ensureKnownOptions("createUploads: limits", limits, usualLimits);
+    const read = (name: keyof UploadLimits): number =>
+      readLimits(`createUploads: limits.${name}`, limits[name], usualLimits[name]).perPrincipal;
     this.#options = options;
-    this.#limits = { concurrent, files, bytes };
+    this.#limits = {
+      requests: read("requests"),
+      files: read("files"),
+      fileBytes: read("fileBytes"),
+    };
   }
 
   /** Takes one of the places for requests with a body; gives the function that gives it back. Throws `throttled`. */
   enter(owner: string): Promise<() => Promise<void>> {
-    return this.#takePlace(owner, this.#limits.concurrent, "uploads");
+    return this.#takePlace(owner, this.#limits.requests, "uploads");
   }
 
   /** The same for requests without a body, for which there are four times as many places. */
   enterBodyless(owner: string): Promise<() => Promise<void>> {
     // a separate account: an upload that stalls must not keep its owner from resuming it
-    const places = 4 * this.#limits.concurrent;
+    const places = 4 * this.#limits.requests;
     return this.#takePlace(`${owner}.asking`, places, "requests about uploads");
   }
 
   /** Counts a file that is about to come, or counts it anew. Throws `no_space` for what would be too much. */
   async hold(owner: string, fileId: string, bytes: number): Promise<void> {
-    const { files: maxFiles, bytes: maxBytes } = this.#limits;
+    const { files: maxFiles, fileBytes: maxBytes } = this.#limits;
     const { store } = this.#options;
     const hold = (): Promise<boolean> =>
       store.hold(owner, fileId, { ...leaseOf(underWayMs), bytes, maxFiles, maxBytes });

@@ -97,7 +97,7 @@ export interface Uploads extends Slots {
  */
 export function createUploads(sluice: Pick<Sluice, "host">, options: UploadsOptions): Uploads {
   const checked = readOptions(sluice, options);
-  const { storage, scan, store, maxBytes, sweepEveryMs, trustedOrigins } = checked;
+  const { storage, scan, store, maxBytes, sweepIntervalMs, trustedOrigins } = checked;
   const { host } = sluice;
   const { onError } = host;
 
@@ -107,8 +107,8 @@ export function createUploads(sluice: Pick<Sluice, "host">, options: UploadsOpti
   const tokens = new SlotTokens(host, maxBytes);
   const quota = new QuotaTracker({
     store,
-    quota: options.quota,
-    seedEveryMs: sweepEveryMs,
+    limits: options.limits,
+    seedEveryMs: sweepIntervalMs,
     onError,
   });
   const progress = new ProgressTracker();
@@ -155,7 +155,7 @@ export function createUploads(sluice: Pick<Sluice, "host">, options: UploadsOpti
     quota,
     remover,
     progress,
-    everyMs: sweepEveryMs,
+    everyMs: sweepIntervalMs,
     closing,
     onError,
   });
@@ -172,7 +172,7 @@ export function createUploads(sluice: Pick<Sluice, "host">, options: UploadsOpti
     isServed: () => isServed,
   });
   const askedUploads = createAskedUploads({ host, slots, pages, pending, uris });
-  const inputs = { slots, uris, trustedOrigins, onError };
+  const inputs = { slots, uris, trustedOrigins, maxBytes, onError };
   return {
     ...slots,
     host: {

@@ -2,7 +2,7 @@ import { ensureKnownOptions } from "@sluice/core/internal";
 import type { Sluice } from "@sluice/server";
 import type { Stores, UploadStore } from "@sluice/state";
 import type { WritableBackend } from "@sluice/storage";
-import type { UploadQuota } from "../limits/quota-tracker.ts";
+import type { UploadLimits } from "../limits/quota-tracker.ts";
 import type { UploadPace } from "../receive/raw-upload.ts";
 import type { Scan } from "../store/scan.ts";
 import { toUploadStorage, type UploadStorage } from "../store/upload-storage.ts";
@@ -17,11 +17,12 @@ export interface UploadsOptions {
   readonly stores?: Pick<Stores, "uploads">;
   /** Largest file, in bytes, whatever a slot says. Default 100 MiB. */
   readonly maxBytes?: number;
-  readonly quota?: UploadQuota;
+  /** Maximum requests, files and bytes of one principal: `{ files: { perPrincipal: 100 } }`. */
+  readonly limits?: UploadLimits;
   /** Bounds on how slowly a body may come. */
   readonly pace?: UploadPace;
   /** Milliseconds between sweeps of what was never confirmed. Default 60,000. */
-  readonly sweepEveryMs?: number;
+  readonly sweepIntervalMs?: number;
   /**
    * Origins from which files that a host hands over are fetched, beside HTTPS at public addresses: exact, such as
    * `http://127.0.0.1:8080`, or with one open label, such as `https://*.example.com`. Default: none. In runtimes other than
@@ -36,7 +37,7 @@ interface CheckedOptions {
   readonly scan: Scan | undefined;
   readonly store: UploadStore;
   readonly maxBytes: number;
-  readonly sweepEveryMs: number;
+  readonly sweepIntervalMs: number;
   readonly trustedOrigins: readonly string[];
 }
 
@@ -50,12 +51,12 @@ export function readOptions(sluice: Pick<Sluice, "host">, options: UploadsOption
       'createUploads: storage must be a backend, such as createFsBackend({ root: "./uploads", writable: true })',
     );
   ensureKnownOptions("createUploads", options, optionNames);
-  const { scan, maxBytes = 100 * 2 ** 20, sweepEveryMs = 60_000, trustedOrigins = [] } = options;
+  const { scan, maxBytes = 100 * 2 ** 20, sweepIntervalMs = 60_000, trustedOrigins = [] } = options;
   if (scan !== "none" && typeof (scan as Scan | undefined) !== "function")
     throw new TypeError(
       'createUploads: pass scan: a function that looks into each file, or "none" to use files as they came',
     );
-  for (const [name, value] of Object.entries({ maxBytes, sweepEveryMs }))
+  for (const [name, value] of Object.entries({ maxBytes, sweepIntervalMs }))
     if (!Number.isSafeInteger(value) || value < 1)
       throw new RangeError(`createUploads: ${name} must be a whole number from 1`);
   return {
@@ -63,7 +64,7 @@ export function readOptions(sluice: Pick<Sluice, "host">, options: UploadsOption
     scan: scan === "none" ? undefined : scan,
     store: uploadStoreOf(stores, options.stores),
     maxBytes,
-    sweepEveryMs,
+    sweepIntervalMs,
     trustedOrigins,
   };
 }
@@ -89,8 +90,8 @@ const optionNames: Readonly<Record<keyof UploadsOptions, true>> = {
   scan: true,
   stores: true,
   maxBytes: true,
-  quota: true,
+  limits: true,
   pace: true,
-  sweepEveryMs: true,
+  sweepIntervalMs: true,
   trustedOrigins: true,
 };

@@ -65,10 +65,10 @@ export function ensureSize(size: number | undefined, maxBytes: number): void {
 
 /** Minimum pace of a body. Time in which the server itself is busy does not count. */
 export interface UploadPace {
-  /** Minimum bytes per second, averaged over `windowMs`. Default: 8,192. */
+  /** Minimum bytes per second, averaged over `rateWindowMs`. Default: 8,192. */
   readonly minBytesPerSecond?: number;
   /** Milliseconds. Default: 10,000. The first window is free. */
-  readonly windowMs?: number;
+  readonly rateWindowMs?: number;
   /** Longest silence, in milliseconds. Default: 15,000. */
   readonly idleMs?: number;
   /** Longest time for one body, in milliseconds, also while the server is busy. Default: 6 hours. */
@@ -80,9 +80,9 @@ type ReadBody = (request: Pick<UploadRequest, "body" | "signal">, take: TakeChun
 
 /** Makes a reader that asks senders for this pace. */
 export function createBodyReader(pace: UploadPace, clock?: Clock): ReadBody {
-  const { minBytesPerSecond = 8_192, windowMs = 10_000 } = pace;
+  const { minBytesPerSecond = 8_192, rateWindowMs = 10_000 } = pace;
   const { idleMs = 15_000, totalMs = 6 * 3_600_000 } = pace;
-  const limits = { minBytesPerSecond, windowMs, idleMs, totalMs };
+  const limits = { minBytesPerSecond, windowMs: rateWindowMs, idleMs, totalMs };
   const rules = { ...limits, isFirstWindowFree: true, holdCountsInTotal: true };
 
   return async ({ body, signal }, take) => {

@@ -23,7 +23,7 @@ export class FileAnswers {
     const session = this.#session ?? new ClientSession(loopbackOf(address) ?? placeholder);
     return createSessionSender(session, {
       trustedOrigins: this.#context.trustedOrigins,
-      maxFileSize: Number.MAX_SAFE_INTEGER,
+      maxFileBytes: Number.MAX_SAFE_INTEGER,
       onFilesRequested({ fields, requiredValues }) {
         const [field] = fields;
         const isMore = fields.filter(({ required }) => required).length > 1;

@@ -26,7 +26,7 @@ export interface UploadCount {
 
 /** Answers requests of one connection. */
 export interface AnswerSettings<Picked> extends SendSettings {
-  readonly maxFileSize: number;
+  readonly maxFileBytes: number;
   readonly onFilesRequested: OnFilesRequested<Picked>;
   readonly onProgress?: ((count: UploadCount) => void) | undefined;
   /** Looks at a picked file without opening it. */
@@ -49,9 +49,9 @@ export async function answerRequest<Picked>(
   answering: AnswerSettings<Picked>,
   context: { readonly signal: AbortSignal; readonly notify: Notify },
 ): Promise<ElicitAnswer> {
-  const { trust, maxFileSize, onFilesRequested, sourceOf } = answering;
+  const { trust, maxFileBytes, onFilesRequested, sourceOf } = answering;
   const { signal } = context;
-  const read = readFileRequest(params, trust, maxFileSize);
+  const read = readFileRequest(params, trust, maxFileBytes);
   signal.throwIfAborted();
   const ask = async (): Promise<FilesAnswer<Picked>> => onFilesRequested(read.request, { signal });
   const answer = await abortable(ask(), signal);

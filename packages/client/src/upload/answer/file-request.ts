@@ -112,7 +112,7 @@ const isParams = isShaped({
 export function readFileRequest(
   params: unknown,
   trust: Trust,
-  maxFileSize: number,
+  maxFileBytes: number,
 ): ParsedFileRequest {
   if (!isParams(params)) throw malformed("is not as SEP-1306 describes it");
   const { message, requestedSchema, uploadEndpoints, _meta } = params;
@@ -137,7 +137,7 @@ export function readFileRequest(
     fields.push({
       ...definedMembers({ name, title, description }),
       accept,
-      maxBytes: Math.min(maxSize, maxFileSize),
+      maxBytes: Math.min(maxSize, maxFileBytes),
       maxFiles: multiple ? (extension?.maxFiles ?? defaultMaxFiles) : 1,
       required: required.has(name) || property.required === true,
       destination: place.target.url.origin,

@@ -72,7 +72,7 @@ export const recordCases: readonly StateStoreCase[] = [
       equal((await store.get("c", start + 1))?.[0], 1, "the last record of the full share");
       equal(await store.get("d", start + 1), undefined, "the record that was refused");
     },
-    { maxRecordsPerOwner: 3 },
+    { records: { perPrincipal: 3 } },
   ),
   rule(
     "share-together",
@@ -83,7 +83,7 @@ export const recordCases: readonly StateStoreCase[] = [
       );
       equal(puts.filter(({ status }) => status === "fulfilled").length, 3, "records kept");
     },
-    { maxRecordsPerOwner: 3 },
+    { records: { perPrincipal: 3 } },
   ),
   rule(
     "share-lapses",
@@ -101,7 +101,7 @@ export const recordCases: readonly StateStoreCase[] = [
         "throttled",
       );
     },
-    { maxRecordsPerOwner: 2 },
+    { records: { perPrincipal: 2 } },
   ),
 ];
 
@@ -162,6 +162,6 @@ export const sessionCases: readonly StateStoreCase[] = [
       await store.bindSession("bob 4", { ...until(1_000), owner: "bob" });
       equal((await store.get("r1", start + 2))?.[0], 1, "a record beside sessions");
     },
-    { maxRecordsPerOwner: 2 },
+    { records: { perPrincipal: 2 } },
   ),
 ];
