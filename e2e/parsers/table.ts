@@ -23,7 +23,7 @@ import { parseHead, parseKeyFile } from "@sluice/server/internal/node";
 import { createUriMapper } from "@sluice/storage";
 import { parseCursor } from "@sluice/storage/plugin";
 import { boundaryOf } from "@sluice/binary-transfer/internal";
-import { parsePartHeaders } from "../../packages/binary-transfer/src/multipart/part-headers.ts";
+import { parsePartHeaders } from "../../packages/binary-transfer/src/multipart/boundary.ts";
 import { parseStorageUrl } from "../../packages/cli/src/storages/storage-url.ts";
 import { parseBytes } from "../../packages/cli/src/terminal/quantity.ts";
 import { acceptUrl } from "../../packages/client/src/trust/accept-url.ts";
@@ -31,7 +31,7 @@ import { parseLinks } from "../../packages/core/src/headers/link-header.ts";
 import { createIdentify } from "../../packages/server/src/access/principal.ts";
 import { parseAskedRange } from "../../packages/server/src/resources/read-range.ts";
 import { isTextual } from "../../packages/server/src/content/resource-type.ts";
-import { parseMessage } from "../../packages/storage-azure-blob/src/lib/blob-events.ts";
+import { parseMessage } from "../../packages/storage-azure-blob/src/lib/watch.ts";
 import type { BlobRoot } from "../../packages/storage-azure-blob/src/lib/container.ts";
 import { parsePosition } from "../../packages/storage-fs/src/read/list.ts";
 import { parseAddress } from "../graph-emulator/src/api/item-address.ts";
@@ -47,7 +47,7 @@ import {
   createFormReader,
 } from "../../packages/uploads/src/receive/form-reader.ts";
 import { readFacts } from "../../packages/uploads/src/receive/request-facts.ts";
-import { parseDataUri } from "../../packages/uploads/src/files-sep-2631/data-uri.ts";
+import { parseDataUri } from "../../packages/uploads/src/files-sep-2631/open-input.ts";
 import { parseDigest } from "../../packages/uploads/src/files-sep-2631/file-download.ts";
 
 /** A function that reads text of another party. */

@@ -1,4 +1,4 @@
-export type { ArchiveFile } from "./entries/archive-file.ts";
+export type { ArchiveFile } from "./entries/read-entries.ts";
 export { archiveOf, type ArchiveFormat, type ArchiveOfOptions } from "./formats/archive-of.ts";
 export {
   archiveProvider,

@@ -3,7 +3,7 @@ import { mkdtemp, open, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import type { ArchiveEntry } from "../src/entries/archive-file.ts";
+import type { ArchiveEntry } from "../src/entries/read-entries.ts";
 import { writeZip } from "../src/formats/zip-archive.ts";
 import { type ArchiveFormat, archiveOf } from "../src/index.ts";
 import { createFileSet, openedOf, zeros } from "./file-set.ts";

@@ -3,19 +3,21 @@
  * @module
  */
 export { decodeStreamId, encodeStreamId, streamIdBytes } from "./peer/binary-refs.ts";
-export { inlineMessage } from "./content/inline-message.ts";
+export { inlineMessage } from "./content/binary-content.ts";
 export { opensExchange, type BinaryTerms, type Interleave } from "./peer/negotiation.ts";
 export { callOf, isAnswerTo } from "./http/rpc-call.ts";
-export { boundaryOf } from "./multipart/boundary.ts";
-export type { PartHeaders } from "./multipart/part-headers.ts";
+export { boundaryOf, type PartHeaders } from "./multipart/boundary.ts";
 export {
   readMultipart,
   type MultipartPart,
   type MultipartReader,
 } from "./multipart/read-multipart.ts";
 export { readJsonPart, receiveParts } from "./multipart/receive-parts.ts";
-export { writeMessage, type MultipartMessage } from "./multipart/write-message.ts";
-export type { OutgoingMultipart } from "./multipart/write-multipart.ts";
+export {
+  type MultipartMessage,
+  type OutgoingMultipart,
+  writeMessage,
+} from "./multipart/write-multipart.ts";
 export type { BinaryLimits, Inbox } from "./peer/inbox.ts";
 export type { IncomingStream } from "./peer/incoming-stream.ts";
 export {

@@ -10,8 +10,12 @@ import {
 import { createBlindSender } from "./upload/send/sender.ts";
 import type { NamedBlob } from "./upload/source/file-source.ts";
 
-export type { OnFilesRequested, UploadCount } from "./upload/answer/answer-request.ts";
-export type { FilesAnswer, FormValue } from "./upload/answer/chosen-files.ts";
+export type {
+  FilesAnswer,
+  FormValue,
+  OnFilesRequested,
+  UploadCount,
+} from "./upload/answer/answer-request.ts";
 export type { FallbackClient } from "./upload/answer/elicitation-client.ts";
 export type { RequestedField, ReceivedFileRequest } from "./upload/answer/file-request.ts";
 export type { FileSender, FileSenderOptions } from "./upload/file-sender.ts";

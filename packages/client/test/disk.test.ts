@@ -17,8 +17,7 @@ import { streamResource, type ResourceStream, type TransferCount } from "@sluice
 import { withStreaming } from "@sluice/client/internal";
 import { diskError } from "../src/save/disk-error.ts";
 import { createPartFile, partFileOf, type PartFile } from "../src/save/part-file.ts";
-import { ResumeKeeper } from "../src/save/resume-keeper.ts";
-import { readRecord } from "../src/save/resume-record.ts";
+import { readRecord, ResumeKeeper } from "../src/save/resume-record.ts";
 import { startFileServer } from "./file-server.ts";
 import { createRawClient } from "./raw-client.ts";
 import { startRawServer, type RawServer } from "./raw-server.ts";

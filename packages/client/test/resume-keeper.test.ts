@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test, vi } from "vitest";
 import type { PartFile } from "../src/save/part-file.ts";
-import { ResumeKeeper } from "../src/save/resume-keeper.ts";
+import { ResumeKeeper } from "../src/save/resume-record.ts";
 
 test("progress is recorded four times a second, after the bytes are on the disk, and once at a time", async () => {
   const directory = await mkdtemp(join(tmpdir(), "sluice-"));

@@ -63,6 +63,7 @@ export { linkWith } from "./headers/link-header.ts";
 export {
   clearOrigin,
   ensureConfidential,
+  groupsOfV6,
   isClearUrl,
   isLoopbackHost,
 } from "./headers/loopback-host.ts";
@@ -163,24 +164,27 @@ export {
 export { decodeBase64, decodeBase64Url, encodeBase64, encodeBase64Url } from "./bytes/base64.ts";
 export { builtInModule } from "./bytes/built-in-module.ts";
 export { createFlowBody, flowOf } from "./bytes/byte-flow.ts";
-export { ByteQueue } from "./bytes/byte-queue.ts";
+export { ByteQueue, joinChunks } from "./bytes/byte-queue.ts";
 export type { Sha256 } from "./bytes/portable-sha256.ts";
 export { createRecentEntries, type RecentEntries } from "./bytes/recent-entries.ts";
 export { createSha256 } from "./bytes/sha256.ts";
 export { discardSource, pullStream } from "./bytes/source.ts";
-export { retryWords } from "./errors/error.ts";
-export { httpError } from "./errors/http-error.ts";
+export { httpError, retryWords } from "./errors/error.ts";
 export { isTlsFault, tlsFault } from "./errors/tls-fault.ts";
 export { ensureKnownOptions } from "./errors/known-options.ts";
 export { readLimits, type ClientLimits } from "./errors/read-limits.ts";
 
 // waiting, clocks and limits
-export { backgroundClock, type Clock, systemClock } from "./async/clock.ts";
-export { ConcurrencyLimiter, createSharedRuns, Notifier, TurnQueue } from "./async/concurrency.ts";
-export { IdleTimer } from "./async/idle-timer.ts";
+export { backgroundClock, type Clock, IdleTimer, systemClock } from "./async/clock.ts";
+export {
+  ConcurrencyLimiter,
+  createSharedRuns,
+  Notifier,
+  ResultGap,
+  TurnQueue,
+} from "./async/concurrency.ts";
 export { onAbort } from "./async/on-abort.ts";
 export { PeerWatch, type PeerWatchOptions } from "./async/peer-watch.ts";
-export { ResultGap } from "./async/result-gap.ts";
 export {
   createSessionTable,
   type SessionBounds,
@@ -188,9 +192,9 @@ export {
   type SessionTable,
 } from "./async/session-table.ts";
 export { nextTurn, sleep } from "./async/sleep.ts";
-export { ThroughputBudget } from "./async/throughput-budget.ts";
 export {
   type Lateness,
+  ThroughputBudget,
   type ThroughputRules,
   type ThroughputWatch,
   watchThroughput,

@@ -18,8 +18,16 @@ export { tagOf, type Identity } from "./access/principal.ts";
 export type { AuditEnding, AuditEntry, BeginAudit } from "./audit/audit.ts";
 export type { Listen, Listening, ListenRequest } from "./changes/listen.ts";
 export { shieldHeaders } from "./http/byte-headers.ts";
-export { problem, problemOf, type ProblemOptions, type ProblemReason } from "./http/problem.ts";
-export { discardReply, type Reply, type ReplyTransfer, type TransferResult } from "./http/reply.ts";
+export {
+  discardReply,
+  problem,
+  problemOf,
+  type ProblemOptions,
+  type ProblemReason,
+  type Reply,
+  type ReplyTransfer,
+  type TransferResult,
+} from "./http/reply.ts";
 export {
   closeReplySlot,
   Exchange,

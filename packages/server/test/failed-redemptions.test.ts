@@ -1,6 +1,6 @@
 import { RateLimiterMemory } from "rate-limiter-flexible";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
-import { createMemoryLimiter } from "../src/limits/memory-limiter.ts";
+import { createMemoryLimiter } from "../src/limits/failed-redemptions.ts";
 import { alice, as, bodyOf, createHouse, headerOf, type House } from "./redeeming.ts";
 
 const headers = as(alice);

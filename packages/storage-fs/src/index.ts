@@ -9,9 +9,8 @@ import {
   withKept,
 } from "@sluice/storage/plugin";
 import { createLister } from "./read/list.ts";
-import { racyFor, toObjectInfo } from "./read/object-info.ts";
+import { createOpenedObject, racyFor, toObjectInfo } from "./read/opened-object.ts";
 import { closeFile, openFile, type OpenedFile } from "./read/open-file.ts";
-import { createOpenedObject } from "./read/opened-object.ts";
 import { removeFile } from "./write/remove-file.ts";
 import { beginCall, createRoot, type FsRoot } from "./root/root.ts";
 import { createSmallFiles, type SmallFile } from "./read/small-files.ts";

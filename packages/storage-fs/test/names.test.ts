@@ -5,7 +5,7 @@ import { createFsBackend } from "@sluice/storage-fs";
 import { expect, test } from "vitest";
 import { toSluiceError } from "../src/root/fs-error.ts";
 import { isHidden, isWindowsTrap, temporaryName } from "../src/root/names.ts";
-import { toObjectInfo } from "../src/read/object-info.ts";
+import { toObjectInfo } from "../src/read/opened-object.ts";
 import { createTemporaryTree } from "./temporary-tree.ts";
 
 test("names that Windows takes for devices, streams and other names are a trap", () => {

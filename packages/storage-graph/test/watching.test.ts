@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { ChangeBatch, StorageBackend } from "@sluice/storage";
 import { createNotifications } from "@sluice/storage-graph";
-import { DeltaTree } from "../src/lib/delta-tree.ts";
+import { DeltaTree } from "../src/lib/watch.ts";
 import type { DriveItem } from "../src/lib/drive-item.ts";
 import { startEmulated } from "./emulated.ts";
 

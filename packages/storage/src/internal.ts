@@ -6,7 +6,7 @@
 import type { StorageBackend } from "./contract/backend.ts";
 import { type CacheOptions, withCache } from "./wrappers/with-cache.ts";
 import { protect, type ProtectOptions } from "./wrappers/protect.ts";
-import type { Surroundings } from "./wrappers/surroundings.ts";
+import type { Surroundings } from "./wrappers/wrap.ts";
 
 export { withDigestCheck } from "./wrappers/verify-digest.ts";
 export { withResumedReads } from "./wrappers/resumable.ts";

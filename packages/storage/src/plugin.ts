@@ -41,6 +41,7 @@ export {
   createBody,
   createBytesBody,
   createReadableBody,
+  holdLastChunk,
   type ReadableBodyOptions,
   type ReadableLike,
   sliceBody,
@@ -62,8 +63,14 @@ export {
   defineBackend,
   type DefinedBackend,
 } from "./plugin/define-backend.ts";
-export { createEventOrder, createEventWatch } from "./plugin/event-watch.ts";
-export { holdLastChunk } from "./plugin/hold-last-chunk.ts";
+export {
+  createEventOrder,
+  createEventWatch,
+  createPause,
+  createWatches,
+  type Pause,
+  type Watches,
+} from "./plugin/event-watch.ts";
 export { beginOperation, type OperationOptions, resolveRange } from "./plugin/operation.ts";
 export {
   formatCursor,
@@ -73,15 +80,16 @@ export {
   type PageOptions,
   parseCursor,
 } from "./plugin/page.ts";
-export { createPartDriver, type PartOptions, type PartSteps } from "./plugin/parts.ts";
-export { isLost, publishOnce, repeaterOf } from "./plugin/repeat.ts";
 export {
+  createPartDriver,
   createStepPartDriver,
+  type PartGrid,
+  type PartOptions,
+  type PartSteps,
   type StepPartOptions,
   type StepParts,
   toPartGrid,
-  type PartGrid,
 } from "./plugin/step-parts.ts";
+export { isLost, publishOnce, repeaterOf } from "./plugin/repeat.ts";
 export { createStepWriter, type StepDriver, type StepWriterOptions } from "./plugin/step-writer.ts";
-export { createPause, createWatches, type Pause, type Watches } from "./plugin/watches.ts";
 export { createWriter, type WriteDriver, type WriterOptions } from "./plugin/writer.ts";

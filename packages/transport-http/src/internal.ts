@@ -4,7 +4,7 @@
  */
 export { withBinary } from "./binary/with-binary.ts";
 export { createFrontHandler } from "./compose/front-handler.ts";
-export { createSidecar } from "./compose/sidecar.ts";
+export { createSidecar } from "./compose/create-handler.ts";
 export { withSluice, type WithSluiceOptions } from "./compose/with-sluice.ts";
 export { defaultMaxBodySize, readJsonBody, type ReadRequest } from "./endpoint/json-body.ts";
 export { addRoutes, createRoutedHandler } from "./endpoint/routed-handler.ts";

@@ -4,7 +4,7 @@ import { SluiceError } from "@sluice/core";
 import { createMemoryBackend } from "@sluice/storage";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { z } from "zod";
-import { readMultipartRequest } from "../src/binary/multipart-request.ts";
+import { readMultipartRequest } from "../src/binary/with-binary.ts";
 import { serve, type Served } from "./serve.ts";
 
 const uri = "files://demo/a.bin";

@@ -6,9 +6,8 @@ import { createFlowBody } from "@sluice/core/internal";
 import type { Reply, TransferResult } from "@sluice/server/internal";
 import { expect, test } from "vitest";
 import { BufferPool } from "../src/download/buffer-pool.ts";
-import { createLentMemory, pumpBody } from "../src/download/pump-body.ts";
+import { createLentMemory, pumpBody, sendReply } from "../src/download/send-reply.ts";
 import type { Outflow } from "../src/download/outflow.ts";
-import { sendReply } from "../src/download/send-reply.ts";
 import { listen } from "./serve.ts";
 
 const content = randomBytes(24 * 2 ** 20);

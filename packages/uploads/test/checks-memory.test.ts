@@ -1,5 +1,4 @@
-import { createFileChecks } from "../src/checks/file-checks.ts";
-import { ChecksMemory } from "../src/resumable/checks-memory.ts";
+import { ChecksMemory, createFileChecks } from "../src/checks/file-checks.ts";
 import { expect, test } from "vitest";
 
 test("checks that saw other bytes than storage has are not gone on with", async () => {

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { parseDataUri } from "../src/files-sep-2631/data-uri.ts";
+import { parseDataUri } from "../src/files-sep-2631/open-input.ts";
 import { formatDigest, parseDigest } from "../src/files-sep-2631/file-download.ts";
 
 const text = (uri: string) => {

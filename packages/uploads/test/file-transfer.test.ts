@@ -10,7 +10,7 @@ import { fileInput } from "../src/files-sep-2631/file-input.ts";
 import { createFileTransfer, type FileTransfer } from "../src/files-sep-2631/file-transfer.ts";
 import { createFileUris } from "../src/files-sep-2631/file-uri.ts";
 import { openInput } from "../src/files-sep-2631/open-input.ts";
-import { serveCaller } from "../src/files-sep-2631/serve-caller.ts";
+import { serveCaller } from "../src/files-sep-2631/file-fault.ts";
 import type { Uploads } from "../src/index.ts";
 import {
   connectAnswerer,

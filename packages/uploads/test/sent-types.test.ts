@@ -6,7 +6,7 @@ import mime from "mime";
 import other from "mime/types/other.js";
 import standard from "mime/types/standard.js";
 import { expect, test } from "vitest";
-import { authorizeUpload } from "../src/files-sep-2631/file-upload.ts";
+import { authorizeUpload } from "../src/files-sep-2631/file-transfer.ts";
 import type { FileUris } from "../src/files-sep-2631/file-uri.ts";
 import { createKindDetector } from "../src/checks/detect-kind.ts";
 import { kindOf } from "../src/checks/file-kind.ts";

@@ -1,6 +1,6 @@
 import { createMemoryBackend } from "@sluice/storage";
 import { expect, test } from "vitest";
-import { createStepRecord } from "../src/resumable/step-record.ts";
+import { createStepRecord } from "../src/resumable/file-in-steps.ts";
 import type { OpenSlot } from "../src/slots/slot-token.ts";
 import { toUploadStorage } from "../src/store/upload-storage.ts";
 

@@ -3,7 +3,7 @@ import type { StorageBackend, WritableBackend } from "@sluice/storage";
 import type { Scan } from "@sluice/uploads";
 import { describe, expect, test } from "vitest";
 import { QuotaTracker } from "../src/limits/quota-tracker.ts";
-import { ChecksMemory } from "../src/resumable/checks-memory.ts";
+import { ChecksMemory } from "../src/checks/file-checks.ts";
 import { PartialFiles } from "../src/resumable/partial-files.ts";
 import { ProgressTracker } from "../src/slots/progress-tracker.ts";
 import { SlotTokens } from "../src/slots/slot-token.ts";

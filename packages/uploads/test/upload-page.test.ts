@@ -4,12 +4,10 @@ import { type StateStore, createMemoryStores } from "@sluice/state";
 import { createMemoryStateStore } from "@sluice/state/internal";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { bundle } from "../page/build.mjs";
-import type { Fields } from "../src/elicitation/fields.ts";
-import { acceptText, sizeText } from "../src/elicitation/limits-text.ts";
+import { acceptText, type Fields, sizeText } from "../src/elicitation/fields.ts";
 import { script, style } from "../src/page/browser-files.ts";
-import { html } from "../src/page/html.ts";
-import { OpenPages } from "../src/page/open-pages.ts";
-import { UploadPageStore } from "../src/page/upload-pages.ts";
+import { html } from "../src/page/field-html.ts";
+import { OpenPages, UploadPageStore } from "../src/page/upload-pages.ts";
 import { startPageSite, type PageSite } from "./page-site.ts";
 
 const isDeep = process.env["SLUICE_DEEP"] !== undefined;

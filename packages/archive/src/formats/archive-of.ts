@@ -1,6 +1,5 @@
 import { createBody } from "@sluice/storage/plugin";
-import type { ArchiveEntry, ArchiveFile } from "../entries/archive-file.ts";
-import { readEntries } from "../entries/read-entries.ts";
+import { type ArchiveEntry, type ArchiveFile, readEntries } from "../entries/read-entries.ts";
 import { writeTar } from "./tar-archive.ts";
 import { writeZip } from "./zip-archive.ts";
 

@@ -1,7 +1,7 @@
 import { SluiceError } from "@sluice/core";
 import { definedMembers } from "@sluice/core/internal";
 import { createTarPacker, type TarPackController } from "modern-tar";
-import type { ArchiveEntry } from "../entries/archive-file.ts";
+import type { ArchiveEntry } from "../entries/read-entries.ts";
 
 /** Maximum of the time field, in seconds: 11 octal digits. */
 const maxSeconds = 8 ** 11 - 1;

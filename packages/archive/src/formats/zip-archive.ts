@@ -1,6 +1,6 @@
 import { builtInModule } from "@sluice/core/internal";
-import type { ArchiveEntry } from "../entries/archive-file.ts";
-import { RecordWriter } from "./record-writer.ts";
+import type { ArchiveEntry } from "../entries/read-entries.ts";
+import { RecordWriter } from "./zip-records.ts";
 import {
   max32,
   putDataDescriptor,

@@ -1,7 +1,7 @@
 import { type Principal, SluiceError } from "@sluice/core";
 import { abortable } from "@sluice/core/internal";
 import { createUriMapper, type OpenedObject } from "@sluice/storage";
-import type { ArchiveFile } from "../entries/archive-file.ts";
+import type { ArchiveFile } from "../entries/read-entries.ts";
 import { archiveOf, type ArchiveFormat, ensureFormat } from "../formats/archive-of.ts";
 
 /** The calls of an archive to a server: the files below a folder, for one caller. */

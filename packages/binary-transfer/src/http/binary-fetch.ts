@@ -9,7 +9,7 @@ import {
 import { boundaryOf } from "../multipart/boundary.ts";
 import { readMultipart, type MultipartReader } from "../multipart/read-multipart.ts";
 import { readJsonPart, receiveParts } from "../multipart/receive-parts.ts";
-import { reportingBody, writeMessage } from "../multipart/write-message.ts";
+import { reportingBody, writeMessage } from "../multipart/write-multipart.ts";
 import { CLIENT_CAPABILITIES, isObject, opensExchange } from "../peer/negotiation.ts";
 import type { BinaryLimits } from "../peer/inbox.ts";
 import { outletTo, type Outlet } from "../peer/outlet.ts";

@@ -1,6 +1,12 @@
 import { SluiceError } from "@sluice/core";
-import { createDelimiter, joinBytes } from "./boundary.ts";
-import { malformed, maxHeadBytes, parsePartHeaders, type PartHeaders } from "./part-headers.ts";
+import {
+  createDelimiter,
+  joinBytes,
+  malformed,
+  maxHeadBytes,
+  parsePartHeaders,
+  type PartHeaders,
+} from "./boundary.ts";
 
 /** A part of a multipart message. */
 export interface MultipartPart {

@@ -2,7 +2,7 @@ import { SluiceError } from "@sluice/core";
 import { type BinaryRef, ByteQueue } from "@sluice/core/internal";
 import type { IncomingStream } from "../peer/incoming-stream.ts";
 import type { Inbox } from "../peer/inbox.ts";
-import { malformed, type PartHeaders } from "./part-headers.ts";
+import { malformed, type PartHeaders } from "./boundary.ts";
 import type { MultipartPart, MultipartReader } from "./read-multipart.ts";
 
 /** Maximum bytes skipped in parts that no message announced. */

@@ -9,7 +9,6 @@ import {
 } from "@sluice/core/internal";
 import { createBody } from "@sluice/storage/plugin";
 
-/** Limits of an incoming stream. */
 interface IncomingStreamOptions {
   /** Bytes that wait for the reader before a writer has to. */
   readonly windowBytes: number;
@@ -38,7 +37,6 @@ export class IncomingStream {
   #received = 0;
   readonly #budget: ThroughputBudget;
   readonly #idle: IdleTimer;
-  /** When the reader asked last. */
   #askedAt = 0;
   /** Set once it has ended. */
   #outcome: { readonly error?: unknown } | undefined;
@@ -56,7 +54,6 @@ export class IncomingStream {
     this.#idle = new IdleTimer(options.idleMs, () => this.fail(this.#late()));
   }
 
-  /** True when no more bytes are wanted. */
   get isOver(): boolean {
     return this.#outcome !== undefined;
   }
@@ -66,7 +63,6 @@ export class IncomingStream {
     return this.#isComplete;
   }
 
-  /** Bytes that wait for the reader. */
   get queuedBytes(): number {
     return this.#queue.bytes;
   }

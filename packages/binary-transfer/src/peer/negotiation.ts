@@ -9,7 +9,6 @@ export interface Interleave {
   readonly windowBytes: number;
 }
 
-/** The declaration of an end about binary transfer. */
 interface BinaryDeclaration {
   /** Modes that it can do; absent when it named none. */
   readonly modes?: readonly BinaryMode[];

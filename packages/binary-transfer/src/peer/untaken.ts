@@ -2,7 +2,6 @@ import { SluiceError, type SluiceErrorCode } from "@sluice/core";
 import { backgroundClock, type BinaryRef, definedMembers } from "@sluice/core/internal";
 import { createBody } from "@sluice/storage/plugin";
 
-/** A transfer as the application takes it. */
 interface TakenTransfer {
   readonly ref: BinaryRef;
   /** The bytes, once; errors as the transfer ended. */

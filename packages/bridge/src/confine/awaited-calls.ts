@@ -3,10 +3,8 @@ import { cancelledBy, keyOf, onAbort } from "@sluice/core/internal";
 import { isAnswer, isCall } from "../messages/messages.ts";
 import type { Upstream } from "../upstream/upstream.ts";
 
-/** Requests that wait for the server's answer. */
 interface AwaitedCalls {
   has(id: unknown): boolean;
-  /** True while any call waits. */
   hasAny(): boolean;
   /** The same upstream, watched. `change` may give another message to be sent. */
   watch(upstream: Upstream, change: (message: JSONRPCMessage) => JSONRPCMessage): Upstream;

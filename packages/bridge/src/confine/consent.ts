@@ -23,7 +23,6 @@ export interface HostQuestion {
   readonly schema: Members;
 }
 
-/** What a question for a yes comes with. */
 interface AgreeOptions {
   readonly signal: AbortSignal;
   /** What to do where the host cannot ask. */

@@ -4,7 +4,6 @@ import { abortable } from "@sluice/core/internal";
 import { membersOf, type Members } from "../messages/messages.ts";
 import type { HostQuestions } from "./consent.ts";
 
-/** What {@link createNamedLoopback} works with. */
 interface NamedLoopbackOptions {
   /** Name of the server, for people. */
   readonly serverName: string;

@@ -174,7 +174,6 @@ export async function ensureInPlace(handle: FileHandle, path: string): Promise<v
   if (opened.dev !== named.dev || opened.ino !== named.ino) throw linkedFault();
 }
 
-/** A path that leads through a link. */
 function linkedFault(): SluiceError {
   return new SluiceError(
     "untrusted",

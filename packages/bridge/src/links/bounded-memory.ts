@@ -12,7 +12,6 @@ import { fullFault, type WritableStorage } from "./result-hold.ts";
 /** What the operator can do where it is full. */
 export const memoryAdvice = "raise --max-held, or name a storage with --results-to";
 
-/** A storage that knows what it takes. */
 interface BoundedMemory extends WritableStorage {
   usedBytes(): number;
 }
@@ -80,7 +79,6 @@ export function boundedMemory(maxBytes: number): BoundedMemory {
   };
 }
 
-/** An object that has come whole. */
 interface MemoryObject {
   readonly info: ObjectInfo;
   readonly blocks: MemoryBlocks;
@@ -120,7 +118,6 @@ const [smallest, largest] = [4_096, 2 ** 20];
 class MemoryBlocks {
   readonly #room: MemoryRoom;
   #blocks: Uint8Array[] = [];
-  /** Where each block begins. */
   #starts: number[] = [];
   #size = 0;
   #takenBytes = 0;

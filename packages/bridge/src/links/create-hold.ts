@@ -81,9 +81,7 @@ function isWritable(storage: StorageBackend): storage is WritableStorage {
   return storage.write !== undefined && storage.remove !== undefined;
 }
 
-/** What both kinds of holds are made of. */
 interface HoldParts {
-  /** A storage that writes and removes. */
   readonly storage: WritableStorage;
   /** Maximum total bytes of results, in all processes. */
   readonly maxBytes: number;

@@ -17,7 +17,6 @@ export interface ResultHold {
   openShare(): HoldShare;
   /** What is held, to be read: `createSluice({ storage: hold.storage, baseUri: hold.baseUri, links: {} })` serves it. */
   readonly storage: StorageBackend;
-  /** Base of the URIs of held results. */
   readonly baseUri: string;
   /**
    * Says that a result has a link until then, in unix milliseconds: it is kept so long, and for its age at least. One

@@ -26,7 +26,6 @@ const maxWaitingSize = 2 ** 20;
 /** Requests of the server that the host has not answered. */
 const maxServerRequests = 1_000;
 
-/** How long a question waits, and what ends the wait. */
 interface AskOptions {
   readonly timeoutMs: number;
   readonly signal?: AbortSignal | undefined;

@@ -8,7 +8,6 @@ import { answerTo, codes, refusal } from "../messages/messages.ts";
 export interface OpenCall {
   /** As the host sent it. */
   readonly request: JSONRPCRequest;
-  /** Id that the server knows it by. */
   readonly serverId: RequestId;
   /** Ends it: over HTTP its stream is closed. */
   readonly abort: AbortController;
@@ -89,7 +88,6 @@ export class OpenCalls {
     return this.#calls.get(keyOf(serverId));
   }
 
-  /** Ends a call that the host cancelled. */
   cancel(serverId: unknown): void {
     this.take(serverId)?.abort.abort(new Error("the host cancelled it"));
   }

@@ -259,7 +259,6 @@ class BridgeRelay {
   }
 }
 
-/** A request of the host, and what ends the work on it. */
 interface AskedRequest {
   readonly request: JSONRPCRequest;
   readonly abort: AbortController;

@@ -14,7 +14,6 @@ import {
 } from "./save-records.ts";
 import { openSharedSpool, type SpoolFolder } from "../spool/files/spool-folder.ts";
 
-/** A saved file that is there. */
 interface KeptSave extends NamedRecord {
   /** Absolute. */
   readonly path: string;
@@ -40,7 +39,6 @@ export interface SavedFiles {
   list(): Promise<KeptSave[]>;
   /** Room for a file that is written there. Rejects with `no_space`, and says what may be deleted. */
   readonly room: SharedRoom;
-  /** Remembers a file that was saved. */
   note(record: SaveRecord): Promise<void>;
   /** Removes unchanged files that are too old, where there is an age. */
   clean(): Promise<void>;

@@ -123,7 +123,6 @@ function errorFor({ id }: LooseResponse, { message, code }: SluiceError): object
 
 const internalError = -32_603;
 
-/** What a name is made of. */
 interface NameHints {
   /** As another party gave it. */
   readonly name: string | undefined;

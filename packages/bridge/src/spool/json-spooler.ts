@@ -14,7 +14,6 @@ export interface JsonSpoolerOptions extends SpoolLimits {
 
 /** Replaces long strings of messages while they come. Calls must wait for each other. */
 export interface JsonSpooler {
-  /** Strings of the messages it gave. */
   readonly spooled: SpooledStrings;
   /**
    * Takes bytes and gives the messages that end in them; one without long strings is what came, byte for byte. Rejects

@@ -9,7 +9,6 @@ import { MalformedString } from "./scan/unescape.ts";
 
 /** What may be spooled, and where to. */
 export interface SpoolLimits {
-  /** Where long strings go. */
   readonly target: SpoolTarget;
   /** Where the strings of finished messages are noted. */
   readonly spooled: SpooledStrings;

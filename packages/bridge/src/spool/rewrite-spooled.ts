@@ -24,7 +24,6 @@ export function rewriteSpooled(message: JSONRPCMessage, spooled: SpooledStrings)
   return rewritten;
 }
 
-/** What is said in place of strings. */
 interface SpoolWords {
   /** The string that a marker stands for; `undefined` for other text. */
   file(marker: string): SpooledString | undefined;

@@ -13,9 +13,7 @@ export interface SpooledString {
   readonly answerId: RpcId;
   /** Where it is: absolute path of the file, or URI of the held result. */
   readonly place: string;
-  /** File name that was made for it. */
   readonly name: string;
-  /** Bytes of the file. */
   readonly bytes: number;
   /** SHA-256 of the file in lower-case hex. */
   readonly sha256: string;
@@ -40,7 +38,6 @@ export interface SpoolTarget {
 
 /** A string on its way, that has no name yet. */
 export interface SpoolPart {
-  /** Bytes that are written. */
   readonly bytes: number;
   /** Appends. The chunk is free again when it resolves. */
   write(chunk: Uint8Array): Promise<void>;

@@ -16,7 +16,7 @@ import { definedMembers, fileNameFromUri, sanitizeFileName } from "@sluice/core/
 import {
   connect,
   ensureTrust,
-  type ServerConnection,
+  type ClientConnection,
   type ServerCallOptions,
 } from "../server-calls/connect.ts";
 import { Advice, fault, goOnAdvice, isResumableFault } from "../terminal/failure.ts";
@@ -108,7 +108,7 @@ interface SaveReport {
 
 /** Asks once for several resources; gives what then holds each of them to the size it was asked for with. */
 async function askAtOnce(
-  connection: ServerConnection,
+  connection: ClientConnection,
   uris: readonly string[],
   consent: Consent,
   options: GetOptions,
@@ -141,7 +141,7 @@ async function askAtOnce(
 
 /** Asks for a resource; `undefined` if the server does not stream it. */
 async function openStream(
-  connection: ServerConnection,
+  connection: ClientConnection,
   uri: string,
   { maxSize, trust, signal }: GetOptions,
   consent: Consent | undefined,
@@ -156,7 +156,7 @@ async function openStream(
 }
 
 async function save(
-  connection: ServerConnection,
+  connection: ClientConnection,
   wanted: Wanted,
   options: GetOptions,
 ): Promise<SaveReport> {
@@ -201,7 +201,7 @@ async function save(
 
 /** The way of servers without streaming: the whole content in one message. */
 async function saveContent(
-  connection: ServerConnection,
+  connection: ClientConnection,
   { uri, place }: Wanted,
   options: GetOptions,
 ): Promise<SaveReport> {

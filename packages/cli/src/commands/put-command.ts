@@ -13,7 +13,7 @@ import { callServer } from "../server-calls/call-server.ts";
 import {
   connect,
   ensureTrust,
-  type ServerConnection,
+  type ClientConnection,
   type ServerCallOptions,
 } from "../server-calls/connect.ts";
 import {
@@ -174,7 +174,7 @@ interface AskedFiles {
 
 /** Calls a tool that asks for files itself. */
 async function answerTool(
-  connection: ServerConnection,
+  connection: ClientConnection,
   tool: FileTool,
   asked: AskedFiles,
 ): Promise<Result> {
@@ -209,7 +209,7 @@ function endpointOf(server: string): string {
 
 async function upload(
   sender: FileSender<string>,
-  connection: ServerConnection,
+  connection: ClientConnection,
   file: string,
   bar: ProgressBar,
 ): Promise<UploadedReference> {
@@ -255,7 +255,7 @@ async function upload(
 /** Gives files to a tool and prints its result. */
 async function hand(
   files: readonly UploadedReference[],
-  connection: ServerConnection,
+  connection: ClientConnection,
   tool: FileTool,
   options: PutOptions,
 ): Promise<void> {
@@ -268,7 +268,7 @@ async function hand(
 type Result = Awaited<ReturnType<Client["callTool"]>>;
 
 async function callTool(
-  connection: ServerConnection,
+  connection: ClientConnection,
   { name }: FileTool,
   args: Record<string, unknown>,
 ): Promise<Result> {
@@ -306,7 +306,7 @@ interface FileTool {
 
 /** Finds the tool of that name or, without one, the only tool that takes files. */
 async function chooseTool(
-  connection: ServerConnection,
+  connection: ClientConnection,
   tool: string | undefined,
 ): Promise<FileTool> {
   const { server } = connection;
@@ -330,7 +330,7 @@ async function chooseTool(
 }
 
 /** Without the capability the SDK answers for the server, and writes a line to standard output. */
-async function listTools({ client, signal }: ServerConnection): Promise<readonly ListedTool[]> {
+async function listTools({ client, signal }: ClientConnection): Promise<readonly ListedTool[]> {
   if (!client.getServerCapabilities()?.tools) return [];
   const { tools } = await client.listTools({}, { signal });
   return tools;

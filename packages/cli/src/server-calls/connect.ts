@@ -25,7 +25,7 @@ export interface ServerCallOptions {
 }
 
 /** A connection to an MCP server. */
-export interface ServerConnection extends ServerCall {
+export interface ClientConnection extends ServerCall {
   readonly client: Client;
 }
 
@@ -34,7 +34,7 @@ export async function connect(
   server: string,
   { token, signal }: ServerCallOptions,
   files?: Pick<FileSender<never>, "extend">,
-): Promise<ServerConnection> {
+): Promise<ClientConnection> {
   const transport = await transportTo(parseAddress(server, token), token);
   const client = new (files?.extend(Client) ?? Client)(
     { name: "sluice", version },

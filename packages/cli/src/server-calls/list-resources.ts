@@ -2,12 +2,12 @@ import { SluiceError } from "@sluice/core";
 import { definedMembers } from "@sluice/core/internal";
 import { fault, type Advice } from "../terminal/failure.ts";
 import { callServer } from "./call-server.ts";
-import type { ServerConnection } from "./connect.ts";
+import type { ClientConnection } from "./connect.ts";
 import { printable } from "../terminal/print.ts";
 import { formatBytes } from "../terminal/quantity.ts";
 
 /** Resources of a server in the order of its list, page by page. */
-export async function* listResources(connection: ServerConnection): AsyncGenerator<ListedResource> {
+export async function* listResources(connection: ClientConnection): AsyncGenerator<ListedResource> {
   const { client, server, signal } = connection;
   let cursor: string | undefined;
   // of every power of two one cursor is remembered, so that circles of any length are found in bounded memory
@@ -34,7 +34,7 @@ export async function* listResources(connection: ServerConnection): AsyncGenerat
 }
 
 /** The error for a server without resources, whatever it answered; `undefined` for one that has some. */
-export function resourcelessFault({ client, server }: ServerConnection): Advice | undefined {
+export function resourcelessFault({ client, server }: ClientConnection): Advice | undefined {
   if (client.getServerCapabilities()?.resources) return undefined;
   return fault("unsupported", `${server} has no resources`, "name a server that has some");
 }

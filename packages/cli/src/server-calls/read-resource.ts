@@ -1,7 +1,7 @@
 import { SluiceError } from "@sluice/core";
 import { EXTENSION_ID, isSameResource } from "@sluice/core/internal";
 import { callServer } from "./call-server.ts";
-import type { ServerConnection } from "./connect.ts";
+import type { ClientConnection } from "./connect.ts";
 import { Advice, answerOrigin, fault } from "../terminal/failure.ts";
 import { listResources, resourcelessFault } from "./list-resources.ts";
 import { printable } from "../terminal/print.ts";
@@ -20,7 +20,7 @@ const maxListed = 10_000;
  * True for an error of `resources/stream` that says that the server does not stream this resource. Servers that know no such
  * method have several numbers for it.
  */
-export function isStreamless({ client }: ServerConnection, error: unknown): boolean {
+export function isStreamless({ client }: ClientConnection, error: unknown): boolean {
   if (!SluiceError.is(error)) return false;
   if (error.code === "unsupported") return true;
   const { extensions = {} } = client.getServerCapabilities() ?? {};
@@ -34,7 +34,7 @@ const otherAnswers: ReadonlySet<string> = new Set(["invalid_argument", "protocol
  * `maxSize`, `corrupt` for another size than the one in the list, `protocol` for anything but the one content.
  */
 export async function readResource(
-  connection: ServerConnection,
+  connection: ClientConnection,
   uri: string,
   maxSize: number,
 ): Promise<ReadContent> {
@@ -81,7 +81,7 @@ function decode(blob: string): Buffer | undefined {
   return bytes.toString("base64") === blob ? bytes : undefined;
 }
 
-async function listedSize(connection: ServerConnection, uri: string): Promise<number | undefined> {
+async function listedSize(connection: ClientConnection, uri: string): Promise<number | undefined> {
   let readBytes = 0;
   try {
     for await (const resource of listResources(connection)) {

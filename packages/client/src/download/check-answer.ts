@@ -50,7 +50,6 @@ export interface RangeDemand {
   readonly etag?: string | undefined;
 }
 
-/** What a response is checked against. */
 interface Expectation {
   readonly uri: string;
   readonly grant: DownloadGrant;

@@ -28,13 +28,14 @@ export function grantsOf(
 ): GrantProvider {
   let heldGrant: Promise<DownloadGrant> | undefined;
   let granted = false;
-  const takenGrants = new WeakSet<DownloadGrant>();
+  let untaken: DownloadGrant | undefined;
   let spent: DownloadGrant | undefined;
   let pausedMs = 0;
 
   async function ask(): Promise<DownloadGrant> {
     const grant = await requestGrant(client, uri, settings, fallback);
     granted = true;
+    untaken = grant;
     return grant;
   }
 
@@ -55,8 +56,8 @@ export function grantsOf(
       spent = grant;
     },
     takeDirect(grant) {
-      if (takenGrants.has(grant)) return undefined;
-      takenGrants.add(grant);
+      if (grant !== untaken) return undefined;
+      untaken = undefined;
       return grant.direct;
     },
     mayPause(ms, size) {

@@ -33,7 +33,6 @@ import { fetchBytes, type RefusedDownload } from "./fetch-bytes.ts";
 import type { GrantProvider } from "./grant-provider.ts";
 import { ensurePromised, ensureSize, type StreamSettings, totalMsOf } from "./stream-options.ts";
 
-/** Where the bytes of a download go. */
 interface DownloadSink extends ChunkSink {
   /** Memory that chunks may be lent in. Absent: every chunk is given. */
   readonly lending?: Lending | undefined;

@@ -20,18 +20,15 @@ export interface HopRequest {
   readonly signal: AbortSignal;
   /** Which addresses to connect to, for an exchange that can tell. */
   readonly scope: HopScope;
-  /** Milliseconds to connect in. */
   readonly connectMs: number;
   /** Receives progress of the request, if the platform tells. */
   readonly progress?: SendProgress | undefined;
 }
 
-/** Steps of a request, in their order. */
 interface SendProgress {
   connected(): void;
   /** Bytes of an {@link OutgoingBody} went out. */
   handed(bytes: number): void;
-  /** All of the request went out. */
   sent(): void;
 }
 

@@ -4,9 +4,8 @@ import { systemClock } from "@sluice/core/internal";
 import type { CheckedAnswer } from "../download/check-answer.ts";
 import type { PartFile } from "./part-file.ts";
 import { createResumableDownload, type ResumableDownload } from "../download/resumable-download.ts";
-import type { ResumeKeeper } from "./resume-keeper.ts";
+import type { KeptVersion, ResumeKeeper } from "./resume-record.ts";
 import { ensureSpare, spareBytes } from "./save-target.ts";
-import type { KeptVersion } from "./resume-record.ts";
 import type { TransferCount } from "../download/stream-options.ts";
 import { countOf, type OpenedResource } from "../download/open-resource.ts";
 
@@ -201,7 +200,6 @@ const usedUpCodes: ReadonlySet<SluiceErrorCode> = new Set(["not_found", "expired
 
 /** The connections that fetch one file, as each of them sees them. */
 export interface RunningConnections {
-  /** How many are fetching. */
   count(): number;
   /** True while the file gets its bytes faster than it can write them: one connection fewer costs no time then. */
   areTooMany(): boolean;

@@ -26,9 +26,7 @@ export interface PartFile {
   writeBuffer(minBytes: number): WriteBuffer;
   /** True while the write queue is so long that more bytes would only wait. */
   isBusy(): boolean;
-  /** Writes out the buffers. */
   flush(): Promise<void>;
-  /** Forgets everything that was written. */
   restart(): Promise<void>;
   /**
    * Waits for every write, makes them durable, and tells the size and the SHA-256 of what was written.

@@ -7,17 +7,17 @@ import type { CheckedAnswer } from "../download/check-answer.ts";
 import { fetchShares, fetchWhole, type Filling } from "./fetch-into.ts";
 import { isFullDisk } from "./disk-error.ts";
 import { createPartFile, type PartFile, partFileOf } from "./part-file.ts";
-import { ResumeKeeper } from "./resume-keeper.ts";
 import {
-  recordName,
-  sweepOrphans,
-  type KeptVersion,
   isMine,
+  type KeptVersion,
   mayRun,
   readRecord,
+  recordName,
+  ResumeKeeper,
+  type ResumeRecord,
+  sweepOrphans,
   thisProcess,
   writeRecord,
-  type ResumeRecord,
 } from "./resume-record.ts";
 import { ensureSpace, permissionsOf, publishFile, resolveTarget } from "./save-target.ts";
 import type { SavedFile, SaveOptions } from "../download/save-options.ts";

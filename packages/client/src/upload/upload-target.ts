@@ -62,7 +62,6 @@ function policyOf({ session, trustedOrigins }: Trust): UrlPolicy {
 export class ClientSession {
   readonly #token: Secret | undefined;
   #lastCredentials: SessionCredentials;
-  /** The MCP endpoint. */
   readonly endpoint: URL;
 
   constructor(endpoint: URL, token?: Secret) {

@@ -1,5 +1,5 @@
 import { backgroundClock } from "./clock.ts";
-import { ThroughputBudget } from "./throughput-budget.ts";
+import { ThroughputBudget } from "./throughput-watch.ts";
 
 /** Options of a {@link PeerWatch}. */
 export interface PeerWatchOptions {

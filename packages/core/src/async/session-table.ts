@@ -157,7 +157,6 @@ interface SessionState<Live> {
   requests: number;
   /** When the last of them began or ended, in unix milliseconds. */
   usedAt: number;
-  /** Called when the session is claimed. */
   readonly listeners: Set<() => void>;
 }
 

@@ -15,7 +15,6 @@ function nativeText(bytes: Uint8Array, encoding: "base64" | "base64url"): string
   return native?.from(bytes.buffer, bytes.byteOffset, bytes.length).toString(encoding);
 }
 
-/** The part of Node's class of bytes that is used. */
 interface NativeBytes {
   from(
     bytes: ArrayBufferLike,
@@ -79,4 +78,14 @@ function valuesOf(digits: string): Int8Array {
   const table = new Int8Array(128).fill(-1);
   for (let value = 0; value < 64; value++) table[digits.charCodeAt(value)] = value;
   return table;
+}
+
+/** Bytes as lower-case hex. */
+export function hexOf(bytes: Uint8Array): string {
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+/** The bytes of a text that is nothing but hex digits, two a byte. */
+export function bytesOfHex(hex: string): Uint8Array {
+  return Uint8Array.from(hex.match(/../g) ?? [], (pair) => Number.parseInt(pair, 16));
 }

@@ -12,7 +12,6 @@ export class ByteQueue {
   #filled = 0;
   #bytes = 0;
 
-  /** Bytes in the queue. */
   get bytes(): number {
     return this.#bytes;
   }
@@ -29,7 +28,6 @@ export class ByteQueue {
     return true;
   }
 
-  /** Takes the first chunk. */
   shift(): Uint8Array | undefined {
     const chunk = this.#chunks.shift();
     if (this.#chunks.length === 0) this.#tail = undefined;
@@ -39,13 +37,8 @@ export class ByteQueue {
 
   /** Takes everything as one chunk. */
   join(): Uint8Array<ArrayBuffer> {
-    const bytes = new Uint8Array(this.#bytes);
-    let at = 0;
-    for (const chunk of this.take()) {
-      bytes.set(chunk, at);
-      at += chunk.length;
-    }
-    return bytes;
+    const size = this.#bytes;
+    return joinChunks(this.take(), size);
   }
 
   take(): Uint8Array[] {
@@ -70,4 +63,15 @@ export class ByteQueue {
     this.#filled += chunk.length;
     this.#chunks[this.#chunks.length - 1] = this.#tail.subarray(0, this.#filled);
   }
+}
+
+/** Chunks as one, of `size` bytes. */
+export function joinChunks(chunks: readonly Uint8Array[], size: number): Uint8Array<ArrayBuffer> {
+  const bytes = new Uint8Array(size);
+  let at = 0;
+  for (const chunk of chunks) {
+    bytes.set(chunk, at);
+    at += chunk.length;
+  }
+  return bytes;
 }

@@ -17,7 +17,6 @@ export function hkdfSha256(key: Uint8Array, info: string): Uint8Array {
   return new Uint8Array(crypto.hkdfSync("sha256", key, "", info, 32));
 }
 
-/** The part of `node:crypto` that is used. */
 interface NativeHmac {
   hkdfSync(hash: string, key: Uint8Array, salt: string, info: string, bytes: number): ArrayBuffer;
   createHmac(

@@ -12,7 +12,6 @@ export function createSha256(): Sha256 {
   };
 }
 
-/** The part of `node:crypto` that is used. */
 interface NativeCrypto {
   createHash(algorithm: "sha256"): {
     update(chunk: Uint8Array): unknown;

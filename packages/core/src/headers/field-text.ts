@@ -26,7 +26,6 @@ export function readToken(text: string, at = 0): string {
   return tokenForm.exec(text)?.[0] ?? "";
 }
 
-/** How the parameters of a field are written. */
 interface ParameterForm {
   /** Blanks may stand around `=`, as in RFC 2616. Default: malformed, as in RFC 9110 §5.6.6. */
   readonly isSpaced?: boolean;

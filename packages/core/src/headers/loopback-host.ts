@@ -5,6 +5,14 @@ export function isLoopbackHost(host: string): boolean {
   return /^(?:localhost|127(?:\.\d{1,3}){3}|\[?::1\]?)$/i.test(host);
 }
 
+/** The eight groups of an IPv6 address without a zone, as they are written. */
+export function groupsOfV6(address: string): string[] {
+  const [head = "", tail = ""] = address.split("::", 2);
+  const [left = [], right = []] = [head, tail].map((text) => (text === "" ? [] : text.split(":")));
+  const zeros = Array<string>(Math.max(0, 8 - left.length - right.length)).fill("0");
+  return [...left, ...zeros, ...right];
+}
+
 /** True for a URL over which secrets would travel to another machine as everyone on the way can read them. */
 export function isClearUrl({ protocol, hostname }: URL): boolean {
   return (protocol === "http:" || protocol === "ws:") && !isLoopbackHost(hostname);

@@ -1,5 +1,4 @@
-import { decodeBase64, encodeBase64 } from "../bytes/base64.ts";
-import { bytesOfHex, hexOf } from "../bytes/hex.ts";
+import { bytesOfHex, decodeBase64, encodeBase64, hexOf } from "../bytes/base64.ts";
 import { fieldText } from "./field-text.ts";
 
 /** A `Repr-Digest` header (RFC 9530 §3) from a SHA-256 in hex. */

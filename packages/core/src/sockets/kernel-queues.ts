@@ -2,6 +2,7 @@ import { readFile } from "node:fs/promises";
 import type { Socket } from "node:net";
 import { endianness } from "node:os";
 import { backgroundClock } from "../async/clock.ts";
+import { groupsOfV6 } from "../headers/loopback-host.ts";
 
 /** The system's figures on the bytes of a TCP connection that were handed to it. */
 export interface KernelQueues {
@@ -93,7 +94,6 @@ async function readNext(): Promise<Tables> {
 const rowRest =
   /^ [\dA-F]{2} (?<sent>[\dA-F]{8}):(?<received>[\dA-F]{8}) \S+ (?<repeats>[\dA-F]{8}) +\d+ +(?<probes>\d+) /;
 
-/** Rows of one reading. */
 class Tables {
   readonly #text: string;
   #searches = 0;
@@ -145,10 +145,7 @@ function endNames(address: string, port: number): readonly string[] {
 
 function bytesOfV6(address: string): number[] {
   const [plain = ""] = address.split("%", 1);
-  const [head = "", tail = ""] = plain.split("::", 2);
-  const [left, right] = [head, tail].map((text) => (text === "" ? [] : text.split(":")));
-  const zeros = Array<string>(Math.max(0, 8 - left!.length - right!.length)).fill("0");
-  return [...left!, ...zeros, ...right!].flatMap((group) => {
+  return groupsOfV6(plain).flatMap((group) => {
     const value = Number.parseInt(group, 16);
     return [value >> 8, value & 255];
   });

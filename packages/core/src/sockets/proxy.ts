@@ -159,7 +159,6 @@ function portOf({ protocol, port }: URL): number {
   return protocol === "https:" || protocol === "wss:" ? 443 : 80;
 }
 
-/** Agents of one program for `http:` and `https:`. */
 interface TunnelAgents {
   readonly http: HttpAgent;
   readonly https: HttpsAgent;

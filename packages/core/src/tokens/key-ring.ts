@@ -1,5 +1,4 @@
-import { decodeBase64Url, encodeBase64Url } from "../bytes/base64.ts";
-import { bytesOfHex } from "../bytes/hex.ts";
+import { bytesOfHex, decodeBase64Url, encodeBase64Url } from "../bytes/base64.ts";
 import { hkdfSha256 } from "../bytes/hmac-sha256.ts";
 
 /** `current` seals and unseals; `next` and `previous` only unseal. */

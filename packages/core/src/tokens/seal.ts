@@ -5,7 +5,6 @@ import { encodeFields, isText } from "../bytes/length-prefix.ts";
 import { SluiceError } from "../errors/error.ts";
 import type { KeyRing } from "./key-ring.ts";
 
-/** What a seal is good for. */
 interface SealTerms {
   /** One key is derived for each purpose, so that none opens another's. */
   readonly purpose: string;

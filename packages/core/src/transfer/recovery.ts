@@ -1,5 +1,4 @@
-import type { SluiceErrorCode } from "../errors/error.ts";
-import { codeOfStatus } from "../errors/http-error.ts";
+import { codeOfStatus, type SluiceErrorCode } from "../errors/error.ts";
 
 /** The facts that every state has. */
 export interface TransferProgress {

@@ -23,7 +23,6 @@ export interface ResumableFetchOptions {
   readonly maxEventLength?: number;
 }
 
-/** Bounds that were not set. */
 const resumeDefaults: Required<ResumableFetchOptions> = {
   totalMs: 3_600_000,
   headersMs: 30_000,

@@ -15,7 +15,6 @@ import { EventFlow } from "./event-flow.ts";
 import { LinkRequest } from "./link-request.ts";
 import { readResumeOptions, type ResumableFetchOptions } from "./options.ts";
 
-/** A response that is followed over its connections. */
 interface FollowedAnswer {
   readonly flow: EventFlow;
   readonly link: LinkRequest;

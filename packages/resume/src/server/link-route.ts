@@ -8,10 +8,9 @@ import { routesBelow, toResponse } from "@sluice/transport-http/internal";
 import { isStateless, statelessAdvice } from "../protocol/revision.ts";
 import { parseEventId, type StreamPosition } from "../stream/event-id.ts";
 import { answerText, isAnswer, noAnswer, questionName } from "../stream/question.ts";
-import { answerWithEvents } from "./event-answer.ts";
+import { answerWithEvents, isRead } from "./event-answer.ts";
 import type { LinkedPosition } from "./links.ts";
 import type { ResumeParts } from "./parts.ts";
-import { isRead } from "./read-note.ts";
 import { callerOf, type SessionRequest } from "./session-request.ts";
 import { takeOver } from "./take-over.ts";
 
@@ -136,7 +135,6 @@ function goOn(
   return answerWithEvents(parts, { ...answerTerms, primed: false, sendAway: "asking" });
 }
 
-/** The state of a stream. */
 async function look(
   { store }: ResumeParts,
   { streamId, seq: after }: StreamPosition,

@@ -3,7 +3,6 @@ import type { ResumeParts } from "./parts.ts";
 import type { SessionRequest } from "./session-request.ts";
 import { readRecord } from "./stream-record.ts";
 
-/** A stream that a request has come for. */
 interface AskedStream {
   readonly streamId: string;
   readonly page: StreamPage;

@@ -117,7 +117,6 @@ export class AuditTrail {
   }
 }
 
-/** Where the records of a trail go. */
 interface AuditLedger {
   readonly isKept: boolean;
   readonly required: boolean;

@@ -19,7 +19,6 @@ import { openPlain, syncFolder } from "./plain-file.ts";
 export interface OpenChain {
   readonly file: FileHandle;
   readonly head: ChainHead;
-  /** Bytes that are in the file. */
   readonly size: number;
   /** Lines to write before the next record. */
   readonly notes: readonly object[];

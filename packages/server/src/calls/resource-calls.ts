@@ -39,7 +39,6 @@ export interface CallWork {
   readonly entry: AuditEntry;
 }
 
-/** Does the work of a call. */
 type Work<Result> = (
   call: CallWork,
 ) => Promise<{ result: Result; ending?: AuditEnding | "handled" }>;
@@ -60,7 +59,6 @@ interface ResourceCallsOptions {
   readonly onError: (error: unknown) => void;
 }
 
-/** A call, with what depends on how it came in. */
 interface CountedRun<Result> extends CountedCall {
   readonly caller: Caller;
   readonly revision?: RevisionKind;

@@ -99,7 +99,6 @@ function isSame(listed: string, uri: string): boolean {
 /** The template of all resources of a Sluice in the registry of a server; lists show those of the mounts in its place. */
 export const mountsTemplate = "sluice:{+key}";
 
-/** The template, and a way around it. */
 interface MountsRegistration {
   readonly template: ResourceTemplate;
   /** Calls a handler of the SDK as if there were no mounts: it looks the template up before its first `await`. */

@@ -297,7 +297,6 @@ interface LowServer {
 type ReadTemplate = (uri: URL, variables: object, extra: ExtraV1) => Promise<object>;
 type CallTool = (args: object, extra: ExtraV1) => Promise<object>;
 
-/** Where templates and tools are added. */
 interface Registry {
   addTemplate(name: string, template: ResourceTemplate, config: object, read: ReadTemplate): void;
   addTool(name: string, config: object, call: CallTool): void;

@@ -13,7 +13,6 @@ import {
   type ObjectChanges,
 } from "./change-hub.ts";
 
-/** A change as the protocol tells it. */
 type ChangeNotification =
   | {
       readonly method: "notifications/resources/updated";

@@ -1,5 +1,5 @@
 import { SluiceError } from "@sluice/core";
-import { definedMembers } from "@sluice/core/internal";
+import { definedMembers, joinChunks } from "@sluice/core/internal";
 import type { CallOptions, ObjectInfo, OpenedObject, StorageBackend } from "@sluice/storage";
 import { decodeHead } from "./content-coding.ts";
 import { beginsAsText, headBytes, knownType, resourceType, storedAsText } from "./resource-type.ts";
@@ -112,17 +112,6 @@ export async function takeHead(bytes: AsyncIterable<Uint8Array>): Promise<Headed
       await end();
     }
   }
-  const head = joined(chunks, size).subarray(0, headBytes);
+  const head = joinChunks(chunks, size).subarray(0, headBytes);
   return { head, all: all(), end };
-}
-
-/** Chunks as one. */
-export function joined(chunks: readonly Uint8Array[], size: number): Uint8Array {
-  const bytes = new Uint8Array(size);
-  let at = 0;
-  for (const chunk of chunks) {
-    bytes.set(chunk, at);
-    at += chunk.byteLength;
-  }
-  return bytes;
 }

@@ -79,7 +79,6 @@ export function toolFault(error: unknown, origin?: string): ToolFault {
   return { code, text, isOurs };
 }
 
-/** How to rethrow an error from something that tools call. */
 interface ToolErrorOptions {
   /** Begins the message, such as the URI. */
   readonly about: string;

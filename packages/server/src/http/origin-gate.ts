@@ -1,6 +1,5 @@
 import { isLoopbackHost, withoutCredentials } from "@sluice/core/internal";
-import { problem } from "./problem.ts";
-import type { Reply } from "./reply.ts";
+import { problem, type Reply } from "./reply.ts";
 
 /** Which requests may come in, by the names they were sent to and from. */
 export interface OriginGateOptions {
@@ -13,7 +12,6 @@ export interface OriginGateOptions {
   readonly origins?: readonly string[];
 }
 
-/** A request, by the header fields that it came with. */
 interface HeaderFields {
   /** A field by its lower-case name. */
   readonly header: (name: string) => string | undefined;

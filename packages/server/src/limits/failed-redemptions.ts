@@ -1,6 +1,5 @@
 import { SluiceError } from "@sluice/core";
 import { sleep } from "@sluice/core/internal";
-import { createMemoryLimiter } from "./memory-limiter.ts";
 import { consumeAt, type RateLimiter } from "./rate-limits.ts";
 import { addressShare } from "./share.ts";
 
@@ -69,3 +68,26 @@ function isNotFound(error: unknown): boolean {
 const refusedMs = 100;
 /** How many an address has in a minute. */
 const maxFailures = 20;
+
+const windowMs = 60_000;
+const maxKeys = 10_000;
+
+/** `maxPoints` a minute for each key, in bounded memory: what comes for further keys in that minute shares one count. */
+export function createMemoryLimiter(maxPoints: number): RateLimiter {
+  const counts = new Map<string, number>();
+  let endsAt = 0;
+  return {
+    async consume(key, points) {
+      const now = Date.now();
+      if (now >= endsAt) {
+        counts.clear();
+        endsAt = now + windowMs;
+      }
+      const counted = counts.has(key) || counts.size < maxKeys ? key : "others";
+      const count = (counts.get(counted) ?? 0) + points;
+      counts.set(counted, count);
+      if (count > maxPoints)
+        throw Object.assign(new Error("too many in this minute"), { msBeforeNext: endsAt - now });
+    },
+  };
+}

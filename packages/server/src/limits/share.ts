@@ -1,3 +1,5 @@
+import { groupsOfV6 } from "@sluice/core/internal";
+
 /** {@link ClientLimits} with the defaults filled in. */
 export interface CompleteLimits {
   readonly perPrincipal: number;
@@ -29,8 +31,5 @@ export function shareOf(
  */
 export function addressShare(address: string | undefined): string | undefined {
   if (address === undefined || !address.includes(":")) return address;
-  const [head = "", tail = ""] = address.split("::", 2);
-  const [left, right] = [head, tail].map((text) => (text === "" ? [] : text.split(":")));
-  const zeros = Array<string>(Math.max(0, 8 - left!.length - right!.length)).fill("0");
-  return `${[...left!, ...zeros, ...right!].slice(0, 4).join(":")}::/64`;
+  return `${groupsOfV6(address).slice(0, 4).join(":")}::/64`;
 }

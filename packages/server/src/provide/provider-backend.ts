@@ -167,7 +167,6 @@ const bytesBetweenTurns = 2 ** 20;
 /** The minimum that a chunk counts. */
 const minCounted = 4_096;
 
-/** Which bytes of a source make a body. */
 interface TransferOptions {
   /** Bytes that are left out at the start. */
   readonly skip: number;

@@ -27,9 +27,7 @@ export interface ProviderUse {
 export interface ProviderCall {
   /** Start of messages: `provider: open "2026.csv"`. */
   readonly operation: string;
-  /** Aborts when the call ends. */
   readonly signal: AbortSignal;
-  /** What is known of the resource now. */
   readonly describe: () => Promise<ObjectInfo>;
   /** The bytes of what was described from an offset on, or from an earlier one: `start` tells. */
   readonly open: (

@@ -149,7 +149,6 @@ export function readableSource(readable: ProvidedPipe, { uri }: SourceTerms): Pr
   };
 }
 
-/** Makes bytes of the chunks of one source. */
 interface ChunkEncoder {
   /** The bytes of a chunk. Throws a `TypeError` for what is neither text nor bytes, and for a lone surrogate. */
   read(chunk: unknown): Uint8Array;
@@ -157,7 +156,6 @@ interface ChunkEncoder {
   end(): void;
 }
 
-/** What a chunk reader does with bytes. */
 interface ChunkOptions {
   /** Canonical URI of the resource, for messages. */
   readonly uri: string;

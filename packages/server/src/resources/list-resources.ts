@@ -262,7 +262,6 @@ export function templatesHandler(
     );
 }
 
-/** The templates of the mounts that a principal has. */
 function templatesOf(
   { all }: Mounts,
   principal: Principal | undefined,

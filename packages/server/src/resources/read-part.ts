@@ -1,8 +1,8 @@
 import { SluiceError } from "@sluice/core";
-import { definedMembers, discardSource, formatEntityTag } from "@sluice/core/internal";
+import { definedMembers, discardSource, formatEntityTag, joinChunks } from "@sluice/core/internal";
 import type { ObjectInfo, OpenedObject, CallOptions, OpenOptions } from "@sluice/storage";
 import { decodeContent, isCoded } from "../content/content-coding.ts";
-import { joined, takeHead } from "../content/content-head.ts";
+import { takeHead } from "../content/content-head.ts";
 import {
   beginsAsText,
   hasBinaryBytes,
@@ -296,7 +296,7 @@ async function collect(opened: OpenedObject, request: PartRequest): Promise<Uint
     if (received > maxBytes) throw tooLarge(info);
     chunks.push(chunk);
   }
-  return joined(chunks, received);
+  return joinChunks(chunks, received);
 }
 
 function tooLarge(info: ObjectInfo, size?: number): SluiceError {

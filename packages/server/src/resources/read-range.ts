@@ -1,6 +1,5 @@
 import type { ByteRange } from "@sluice/core";
-import { definedMembers } from "@sluice/core/internal";
-import { joined } from "../content/content-head.ts";
+import { definedMembers, joinChunks } from "@sluice/core/internal";
 import { advised } from "../faults/advice.ts";
 
 /** A part of a resource as a client names it: `bytes 0-99` from 0, `lines 1-50` from 1, both ends included. */
@@ -128,7 +127,7 @@ export async function findLines(
       "invalid_argument",
       `The resource has ${line - 1 + (offset > lineStart ? 1 : 0)} lines`,
     );
-  return { bytes: joined(chunks, keptBytes), start, isMore: offset > start + keptBytes };
+  return { bytes: joinChunks(chunks, keptBytes), start, isMore: offset > start + keptBytes };
 }
 
 /**
@@ -163,7 +162,7 @@ export async function findBytes(
   }
   if (offset < start || (offset === start && start > 0))
     throw advised("invalid_argument", `The resource has ${offset} bytes`);
-  return joined(chunks, keptBytes);
+  return joinChunks(chunks, keptBytes);
 }
 
 /** How many lines some text has a part of. */

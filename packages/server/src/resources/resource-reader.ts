@@ -30,7 +30,6 @@ export interface ReadCall {
   readonly isOurs: AnswersFor;
 }
 
-/** Which part of a resource a caller asks for. */
 interface AskedPart extends Pick<PartRequest, "range" | "etag"> {
   /** Maximum bytes to give. Default: the maximum that the mount puts into JSON. */
   readonly maxBytes?: number;

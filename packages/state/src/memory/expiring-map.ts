@@ -1,6 +1,5 @@
 /** A bounded map whose entries have an end and an owner. Times are unix milliseconds. */
 export interface ExpiringMap<Value> {
-  /** The live value. */
   get(key: string, now: number): Value | undefined;
   /** Adds or replaces; gives why nothing was kept, as live entries are never dropped. */
   set(key: string, value: Value, entry: EntryTerms): EntryRefusal | undefined;

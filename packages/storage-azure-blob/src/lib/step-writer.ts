@@ -14,9 +14,8 @@ import {
 } from "@sluice/storage/plugin";
 import { beginCall, type BlobCall, type BlobRoot } from "./container.ts";
 import { toObjectInfo } from "./object-info.ts";
-import { publishBlob } from "./publish-blob.ts";
+import { publishBlob, toBuffer } from "./writer.ts";
 import { request } from "./request.ts";
-import { toBuffer } from "./writer.ts";
 
 /** Blocks of 8 MiB at first, as many as a blob takes. */
 const grid = toPartGrid(8 * 1024 * 1024, 50_000);

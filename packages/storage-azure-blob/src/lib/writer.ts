@@ -1,18 +1,22 @@
 import { createHash, getFips } from "node:crypto";
+import { SluiceError } from "@sluice/core";
 import { definedMembers } from "@sluice/core/internal";
-import type { ObjectWriter, WriteOptions } from "@sluice/storage";
+import type { ObjectWriter, Repeat, WriteOptions } from "@sluice/storage";
 import {
   createPartDriver,
   createWriter,
   ensureWritable,
   formatIfMatch,
+  publishIf,
+  publishOnce,
   repeaterOf,
+  type ServiceCall,
   toStrongEtag,
+  unlessMissing,
   type WriteDriver,
 } from "@sluice/storage/plugin";
 import { beginCall, type BlobCall, type BlobRoot } from "./container.ts";
-import { toObjectInfo } from "./object-info.ts";
-import { publishBlob } from "./publish-blob.ts";
+import { type BlobFacts, toObjectInfo } from "./object-info.ts";
 import { request } from "./request.ts";
 
 const blockBytes = 8 * 1024 * 1024;
@@ -115,4 +119,53 @@ function createBlobDriver(
 /** The same memory: of another view than a `Buffer` the SDK sends all that it is a view of. */
 export function toBuffer({ buffer, byteOffset, byteLength }: Uint8Array): Buffer {
   return Buffer.from(buffer, byteOffset, byteLength);
+}
+
+/** Metadata of a blob that was made under a condition: it tells a repetition that its blob is there already. */
+const mark = "sluice_write";
+
+interface PublishConditions {
+  readonly ifMatch?: string;
+  readonly ifNoneMatch?: string;
+}
+
+/** The request that makes a blob. */
+interface Publication {
+  readonly repeat: Repeat;
+  readonly upload: ServiceCall;
+  readonly conditions: PublishConditions;
+  /** Only of this writer. */
+  readonly writerId: string;
+  readonly headers: object;
+  readonly send: (options: {
+    readonly conditions: PublishConditions;
+    readonly metadata?: Record<string, string>;
+    readonly blobHTTPHeaders: object;
+    readonly abortSignal: AbortSignal;
+  }) => Promise<BlobFacts>;
+}
+
+/** Makes a blob once, however often its response is lost, and gives its metadata from the service. */
+export async function publishBlob(
+  { operation, blob }: BlobCall,
+  { repeat, upload, conditions, writerId, headers: blobHTTPHeaders, send }: Publication,
+): Promise<BlobFacts> {
+  const { ifMatch, ifNoneMatch } = conditions;
+  const isConditional = ifMatch !== undefined || ifNoneMatch !== undefined;
+  const metadata = { [mark]: writerId };
+  const publish = async (): Promise<BlobFacts> => {
+    const publication = request(upload, (abortSignal) =>
+      send({ conditions, blobHTTPHeaders, abortSignal, ...(isConditional && { metadata }) }),
+    );
+    const facts = await publishIf({ ifMatch }, operation, publication);
+    // without a tag it is the response of something else, and nothing was written
+    if (facts.etag) return facts;
+    throw new SluiceError("unavailable", `${operation}: the answer does not name the blob`);
+  };
+  const find = async (): Promise<BlobFacts | undefined> => {
+    const facts = request(upload, (abortSignal) => blob.getProperties({ abortSignal }));
+    const blobFacts = await unlessMissing(facts);
+    return blobFacts?.metadata?.[mark] === writerId ? blobFacts : undefined;
+  };
+  return isConditional ? publishOnce(repeat, publish, find) : repeat(publish);
 }

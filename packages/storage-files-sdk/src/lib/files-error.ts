@@ -1,5 +1,6 @@
 import { SluiceError, type SluiceErrorCode } from "@sluice/core";
 import { definedMembers, parseRetryAfter } from "@sluice/core/internal";
+import { callService, type ServiceCall } from "@sluice/storage/plugin";
 
 /** The parts of a `FilesError` that are read here, so that any installed copy of files-sdk will do. */
 interface FilesErrorParts {
@@ -82,4 +83,13 @@ function statusOf(cause: unknown): number | undefined {
   const { status, statusCode, $metadata } = (cause ?? {}) as ServiceError;
   const number = status ?? statusCode ?? $metadata?.httpStatusCode;
   return typeof number === "number" ? number : undefined;
+}
+
+/** One call of an adapter, with errors of Sluice. `discard` frees a response that comes after the end of the wait. */
+export function callAdapter<T>(
+  call: ServiceCall,
+  send: () => Promise<T>,
+  discard?: (late: T) => void,
+): Promise<T> {
+  return callService(call, send, { toError: toSluiceError, discard });
 }

@@ -13,9 +13,8 @@ import {
   type StorageBackend,
 } from "@sluice/storage/plugin";
 import type { Adapter } from "files-sdk";
-import { callAdapter } from "./call.ts";
-import { type AdapterFileInfo, toListedInfo, toObjectInfo } from "./object-info.ts";
-import { openFile } from "./open-file.ts";
+import { callAdapter } from "./files-error.ts";
+import { type AdapterFileInfo, openFile, toListedInfo, toObjectInfo } from "./open-file.ts";
 
 /** Settings of {@link createFilesSdkBackend}. */
 export interface FilesSdkBackendOptions {

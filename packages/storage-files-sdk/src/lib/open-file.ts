@@ -1,6 +1,6 @@
 import { SluiceError } from "@sluice/core";
 import { definedMembers } from "@sluice/core/internal";
-import type { OpenedObject, OpenOptions } from "@sluice/storage";
+import type { ObjectInfo, OpenedObject, OpenOptions } from "@sluice/storage";
 import {
   createBody,
   ensureCondition,
@@ -11,9 +11,7 @@ import {
   toStrongEtag,
 } from "@sluice/storage/plugin";
 import type { Adapter, StoredFile } from "files-sdk";
-import { callAdapter } from "./call.ts";
-import { createCause } from "./files-error.ts";
-import type { AdapterFileInfo } from "./object-info.ts";
+import { callAdapter, createCause } from "./files-error.ts";
 
 /** A request for one file. */
 export interface OpenFileOptions extends OpenOptions {
@@ -115,4 +113,31 @@ function isSameVersion(before: AdapterFileInfo, now: AdapterFileInfo): boolean {
     before.size === now.size &&
     before.lastModified?.getTime() === now.lastModified?.getTime()
   );
+}
+
+/** The metadata that an adapter has before a read; it always has a size. */
+export type AdapterFileInfo = ObjectInfo & { readonly size: number };
+
+/** The metadata of `head`. Listings differ, because adapters guess types from names there. */
+export function toObjectInfo(key: string, file: StoredFile): AdapterFileInfo {
+  const info = toListedInfo(key, file);
+  return isKnownType(file.type) ? { ...info, contentType: file.type } : info;
+}
+
+/** The metadata of one item of `list`. */
+export function toListedInfo(
+  key: string,
+  { size, etag, lastModified }: StoredFile,
+): AdapterFileInfo {
+  return definedMembers({
+    key,
+    size,
+    etag: toStrongEtag(etag),
+    lastModified: lastModified === undefined ? undefined : new Date(lastModified),
+  });
+}
+
+/** Where a service stores no type, adapters say that the object is bytes. */
+function isKnownType(type: string): boolean {
+  return type !== "" && type !== "application/octet-stream";
 }

@@ -5,7 +5,7 @@ import type { ListOptions, ListPage, ObjectInfo } from "@sluice/storage";
 import { type FoundPage, listPage, type ListRequest } from "@sluice/storage/plugin";
 import { SluiceError } from "@sluice/core";
 import { toSluiceError } from "../root/fs-error.ts";
-import { toObjectInfo } from "./object-info.ts";
+import { toObjectInfo } from "./opened-object.ts";
 import type { FsRoot } from "../root/root.ts";
 import { createWalk, type FoundFile, type FileWalk, type WalkPosition } from "./walk.ts";
 
@@ -20,7 +20,6 @@ const closeAsync = promisify(close);
 const lstatAsync = promisify(lstat);
 const openAsync = promisify(open);
 
-/** Lists a root page by page. */
 interface FsLister {
   list(options: ListOptions): Promise<ListPage>;
   close(): Promise<void>;

@@ -1,6 +1,6 @@
 import { type BigIntStats, fstatSync, lstatSync, read } from "node:fs";
 import { promisify } from "node:util";
-import type { FileInfo } from "./object-info.ts";
+import type { FileInfo } from "./opened-object.ts";
 import type { OpenedFile } from "./open-file.ts";
 import { type FsRoot, pathOf } from "../root/root.ts";
 

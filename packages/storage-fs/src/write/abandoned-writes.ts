@@ -7,10 +7,8 @@ import { isStepsName, isTemporary } from "../root/names.ts";
 export interface AbandonedWritesOptions {
   /** The folder of a writable backend. */
   readonly root: string;
-  /** Only files whose last write is so long ago. Default: one hour. */
+  /** Only files whose last write is so long ago. Default: one hour. Objects in steps, which may resume, stay for a week. */
   readonly olderThanMs?: number;
-  /** The same for objects that are written in steps, which may resume after a pause. Default: a week. */
-  readonly stepsOlderThanMs?: number;
 }
 
 /**
@@ -21,7 +19,6 @@ export interface AbandonedWritesOptions {
 export async function removeAbandonedWrites({
   root,
   olderThanMs = 3_600_000,
-  stepsOlderThanMs = 7 * 24 * 3_600_000,
 }: AbandonedWritesOptions): Promise<number> {
   try {
     const top = await realpath(root);
@@ -32,8 +29,7 @@ export async function removeAbandonedWrites({
       if (!entry.isFile() || !(isSteps || isTemporary(entry.name))) continue;
       const path = join(entry.parentPath, entry.name);
       const stats = await lstat(path).catch(() => undefined);
-      if (!stats || Date.now() - stats.mtimeMs < (isSteps ? stepsOlderThanMs : olderThanMs))
-        continue;
+      if (!stats || Date.now() - stats.mtimeMs < (isSteps ? stepsMs : olderThanMs)) continue;
       await unlink(path);
       removed++;
       await removeEmpty(entry.parentPath, top);
@@ -43,6 +39,8 @@ export async function removeAbandonedWrites({
     throw toSluiceError(error, "fs: remove abandoned writes");
   }
 }
+
+const stepsMs = 7 * 24 * 3_600_000;
 
 async function removeEmpty(folder: string, top: string): Promise<void> {
   try {

@@ -6,7 +6,6 @@ const gatherChunks = 512;
 /** Bytes that all files of this process gather together, but for 64 KiB of each. */
 const gatherBytesOfAll = 4 * 1024 * 1024;
 const minGatherBytes = 64 * 1024;
-/** Files that have bytes waiting. */
 let busyFiles = 0;
 
 /**

@@ -3,7 +3,7 @@ import { lstat, rename } from "node:fs/promises";
 import { SluiceError } from "@sluice/core";
 import type { StepOptions, StepWriter } from "@sluice/storage";
 import { createStepWriter, type StepDriver } from "@sluice/storage/plugin";
-import { toObjectInfo } from "../read/object-info.ts";
+import { toObjectInfo } from "../read/opened-object.ts";
 import { systemCode, toSluiceError } from "../root/fs-error.ts";
 import { beginCall, type FsRoot } from "../root/root.ts";
 import { createGatheredWrites, type GatheredWrites } from "./gathered-writes.ts";

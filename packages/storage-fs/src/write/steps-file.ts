@@ -17,7 +17,6 @@ const { O_RDWR, O_CREAT, O_EXCL, O_NOFOLLOW } = constants;
 // A file has one name while no writer has it, and another for each writer. So a rename decides between two writers, and
 // the name tells the next one whether the writer before it has ended.
 
-/** The file of an object in steps, inside its open directory. */
 interface StepsFile {
   readonly directory: TargetDirectory;
   /** Bytes that it had when it was opened. */
@@ -219,7 +218,6 @@ async function longestOf(directory: TargetDirectory, digest: string): Promise<st
   return longest?.path;
 }
 
-/** Names of the file of an object. */
 async function namesOf(directory: TargetDirectory, digest: string): Promise<string[]> {
   const names: string[] = [];
   // a large folder is not held in memory

@@ -7,7 +7,7 @@ import type { WithKeyLock } from "./key-locks.ts";
 import { createGatheredWrites } from "./gathered-writes.ts";
 import { systemCode, toSluiceError } from "../root/fs-error.ts";
 import { temporaryName } from "../root/names.ts";
-import { toObjectInfo } from "../read/object-info.ts";
+import { toObjectInfo } from "../read/opened-object.ts";
 import { beginCall, type FsRoot } from "../root/root.ts";
 import {
   againWithFolder,

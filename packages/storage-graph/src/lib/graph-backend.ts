@@ -4,7 +4,7 @@ import { Address, beginCall, type GraphRoot } from "./address.ts";
 import { mintUrl, openDownload } from "./download/open-download.ts";
 import { type FileCall, findFile } from "./find-file.ts";
 import { createGraphClient } from "./graph-client.ts";
-import { createLister } from "./list.ts";
+import { createLister } from "./walk.ts";
 import type { Notifications } from "./notifications.ts";
 import { type TokenCredential, TokenSource } from "./tokens.ts";
 import { watchDrive } from "./watch.ts";

@@ -1,3 +1,6 @@
+import { type FileHandle, mkdtemp, open, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { SluiceError } from "@sluice/core";
 import type { ObjectInfo, ObjectWriter, WriteOptions } from "@sluice/storage";
 import {
@@ -13,8 +16,6 @@ import { beginCall } from "./address.ts";
 import { canonicalKey, type DriveItem, toObjectInfo } from "./drive-item.ts";
 import { type FileCall, findFile } from "./find-file.ts";
 import type { GraphRoute } from "./graph-client.ts";
-import { QuickXor } from "./quick-xor.ts";
-import { openSpool, type Spool } from "./spool.ts";
 import {
   conditionsOf,
   fragmentBytes,
@@ -155,4 +156,81 @@ function createGraphDriver(
 
 async function describe(route: GraphRoute, key: string, call: FileCall): Promise<ObjectInfo> {
   return (await findFile(route, key, call)).info;
+}
+
+/**
+ * Microsoft's QuickXorHash of bytes that come in order. Not cryptographic. Each byte is xored into 160 bits, 11 bits
+ * further on than the one before; the length is xored into the last 64 bits.
+ */
+class QuickXor {
+  // bytes whose places are the same, each 160th, meet each other first
+  readonly #columns = new Uint8Array(160);
+  #length = 0;
+
+  update(bytes: Uint8Array): void {
+    const columns = this.#columns;
+    let column = this.#length % 160;
+    for (let at = 0; at < bytes.length; at++) {
+      columns[column]! ^= bytes[at]!;
+      column = column === 159 ? 0 : column + 1;
+    }
+    this.#length += bytes.length;
+  }
+
+  /** In base64, as Graph names it. */
+  digest(): string {
+    const hash = Buffer.alloc(20);
+    for (const [column, byte] of this.#columns.entries()) {
+      const place = (column * 11) % 160;
+      const moved = byte << (place % 8);
+      hash[place >> 3]! ^= moved & 255;
+      hash[((place >> 3) + 1) % 20]! ^= moved >> 8;
+    }
+    const end = Buffer.alloc(8);
+    end.writeBigUInt64LE(BigInt(this.#length));
+    for (const [at, byte] of end.entries()) hash[12 + at]! ^= byte;
+    return hash.toString("base64");
+  }
+}
+
+/** Bytes that wait on disk until their number is known. */
+interface Spool {
+  append(bytes: Uint8Array): Promise<void>;
+  /** Fills `into` with the bytes from `position` on; they must have been appended. */
+  read(position: number, into: Uint8Array): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** Opens an empty spool in the system's folder for temporary files. */
+async function openSpool(): Promise<Spool> {
+  const folder = await mkdtemp(join(tmpdir(), "sluice-graph-"));
+  let file: FileHandle;
+  try {
+    file = await open(join(folder, "upload"), "wx+", 0o600);
+  } catch (error) {
+    await rm(folder, { recursive: true, force: true });
+    throw error;
+  }
+  let length = 0;
+  return {
+    async append(bytes) {
+      for (let at = 0; at < bytes.byteLength;) {
+        const { bytesWritten } = await file.write(bytes, at, bytes.byteLength - at, length);
+        at += bytesWritten;
+        length += bytesWritten;
+      }
+    },
+    async read(position, into) {
+      for (let at = 0; at < into.byteLength;) {
+        const { bytesRead } = await file.read(into, at, into.byteLength - at, position + at);
+        if (bytesRead === 0)
+          throw new Error("the temporary file is shorter than the written bytes");
+        at += bytesRead;
+      }
+    },
+    async close() {
+      await file.close();
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
 }

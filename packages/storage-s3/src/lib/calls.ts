@@ -21,7 +21,6 @@ export class Calls {
     this.client = client;
   }
 
-  /** The credentials that sign now. */
   credentials(call: ServiceCall, forceRefresh = false): Promise<S3Credentials> {
     return callService(call, () => this.client.config.credentials({ forceRefresh }));
   }

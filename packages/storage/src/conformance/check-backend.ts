@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
+import { AssertionError } from "node:assert/strict";
 import { setTimeout as wait } from "node:timers/promises";
 import { within } from "@sluice/core/internal";
 import { expectHandles } from "./expect.ts";
 import type { Fixture } from "./fixture.ts";
-import { recordCalls } from "./record-calls.ts";
+import { recordCalls, show } from "./record-calls.ts";
 import { Absent, missing, type Rule } from "./rule.ts";
 import { conformanceRules } from "./rules/rules.ts";
 
@@ -100,3 +101,67 @@ async function withoutLeaks(fixture: Fixture, check: () => Promise<void>): Promi
   if (before === undefined || fixture.countHandles === undefined) return;
   await expectHandles(fixture.countHandles, before);
 }
+
+/** The part of a test's context that vitest, node:test and their like have in common. */
+interface TestContext {
+  skip?(reason?: string): unknown;
+}
+
+/** `test(name, run)` of vitest, node:test, mocha … */
+export type DefineTest = (name: string, run: (context: TestContext) => Promise<void>) => unknown;
+
+/**
+ * Defines one test for every rule with the `test` function of any runner. An absent rule is skipped
+ * with its reason if the runner can do that, and printed in any case.
+ */
+export function defineBackendTests(
+  test: DefineTest,
+  createFixture: CreateFixture,
+  options: Pick<CheckOptions, "deadlineMs"> = {},
+): void {
+  for (const rule of conformanceRules)
+    test(`${rule.id}: ${rule.sentence}`, async (context) => {
+      const finding = await checkRule(rule, createFixture, options);
+      if (finding.outcome === "broken") throw finding.error;
+      if (finding.outcome === "kept") return;
+      console.info(`absent: ${rule.id}: ${finding.reason}`);
+      context?.skip?.(finding.reason);
+    });
+}
+
+const marks = { kept: "✓", broken: "✗", absent: "–" };
+
+/** The findings as text: a line each, the reason below what is not kept, and a count at the end. */
+export function formatReport(findings: readonly Finding[]): string {
+  const lines = findings.flatMap((finding) => {
+    const { rule, outcome } = finding;
+    const line = `${marks[outcome]} ${rule.id}: ${rule.sentence}`;
+    if (finding.outcome === "broken") return [line, `    broken: ${describeError(finding.error)}`];
+    if (finding.outcome === "absent") return [line, `    absent: ${finding.reason}`];
+    return [line];
+  });
+  const count = (wanted: Finding["outcome"]): number =>
+    findings.filter(({ outcome }) => outcome === wanted).length;
+  const counts = `${count("kept")} kept · ${count("broken")} broken · ${count("absent")} absent`;
+  return [...lines, "", counts].join("\n");
+}
+
+function describeError(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  const message = error.message.split("\n", 1).join("");
+  if (!(error instanceof AssertionError) || !comparisons.has(error.operator)) return message;
+  const { actual, expected } = error;
+  // an assertion without its own sentence has both values, over many lines
+  const sentence = error.generatedMessage ? "" : `${message}: `;
+  const due = /^(not|doesNot)/.test(error.operator) ? "anything but " : "";
+  return `${sentence}${show(actual)} where ${due}${show(expected)} is due`;
+}
+
+const comparisons: ReadonlySet<string> = new Set([
+  "strictEqual",
+  "notStrictEqual",
+  "deepStrictEqual",
+  "notDeepStrictEqual",
+  "match",
+  "doesNotMatch",
+]);

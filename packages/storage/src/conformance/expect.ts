@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { setTimeout as wait } from "node:timers/promises";
 import { within } from "@sluice/core/internal";
 import type { SluiceErrorCode } from "@sluice/core";
-import { type LastCall, withLastCall } from "./record-calls.ts";
-import { showFailure } from "./show.ts";
+import { type LastCall, showFailure, withLastCall } from "./record-calls.ts";
+import type { Fixture } from "./fixture.ts";
 import type { ListOptions, ObjectInfo, OpenOptions, StorageBackend } from "../contract/backend.ts";
 
 /** What "at once" may take on a busy machine. */
@@ -161,4 +161,14 @@ export function assertFacts(actual: ObjectInfo, expected: ObjectInfo, where: str
 
 export async function listKeys(backend: StorageBackend, options?: ListOptions): Promise<string[]> {
   return (await listAll(backend, options)).map(({ key }) => key).toSorted();
+}
+
+export async function expectInvisible({ backend }: Fixture, key: string): Promise<void> {
+  await expectCode(() => backend.describe(key), "not_found");
+  await expectCode(() => backend.open(key), "not_found");
+  assert.deepEqual(await listKeys(backend), [], "it is listed");
+}
+
+export async function expectNothingLeft({ countLeftovers }: Fixture): Promise<void> {
+  assert.equal((await countLeftovers?.()) ?? 0, 0, "temporary files or parts are left");
 }

@@ -1,4 +1,5 @@
 import type { StorageBackend } from "../contract/backend.ts";
+import type { GeneratedContent } from "../memory/memory-backend.ts";
 
 /**
  * A fresh, empty store with its backend, as the kit needs it. `backend`, `put` and `remove` are
@@ -137,4 +138,21 @@ export interface Faults {
   readonly deny?: (key: string) => void | Promise<void>;
   /** The service refuses the present credentials this many times. */
   readonly expireCredentials?: (times: number) => void;
+}
+
+/**
+ * Content for {@link Fixture.putLarge} that costs no space: zeros, and `tail` at their very end. For stand-ins that
+ * compute what they send.
+ */
+export function createLargeContent(size: number, tail: Uint8Array): GeneratedContent {
+  const tailAt = size - tail.byteLength;
+  return {
+    size,
+    read(start, end) {
+      const bytes = new Uint8Array(end - start);
+      const from = Math.max(start, tailAt);
+      if (end > from) bytes.set(tail.subarray(from - tailAt, end - tailAt), from - start);
+      return bytes;
+    },
+  };
 }

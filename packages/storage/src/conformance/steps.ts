@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import type { ObjectInfo, StepEnd, StepOptions, StepWriter } from "../contract/backend.ts";
-import { expectCode, listKeys, oneMiB } from "./expect.ts";
+import { oneMiB } from "./expect.ts";
 import type { Equipped } from "./rule.ts";
-import { showFailure } from "./show.ts";
+import { showFailure } from "./record-calls.ts";
 
 export type StepFixture = Equipped<"backend.writeInSteps">;
 export type StepBackend = StepFixture["backend"];
@@ -57,16 +57,6 @@ export function lengthOf({ end }: ObjectInSteps): number {
 /** Bytes of one part of the service. */
 export function partOf({ traits }: Pick<StepFixture, "traits">): number {
   return traits?.partBytes ?? oneMiB;
-}
-
-export async function expectInvisible({ backend }: StepFixture, key: string): Promise<void> {
-  await expectCode(() => backend.describe(key), "not_found");
-  await expectCode(() => backend.open(key), "not_found");
-  assert.deepEqual(await listKeys(backend), [], "it is listed");
-}
-
-export async function expectNothingLeft({ countLeftovers }: StepFixture): Promise<void> {
-  assert.equal((await countLeftovers?.()) ?? 0, 0, "temporary files or parts are left");
 }
 
 /** Nothing can be resumed: the id is of nothing, or of an object without a byte. */

@@ -284,3 +284,21 @@ export interface StepWriter {
   /** Removes all that is kept (steps-abort). May be repeated; changes nothing after `suspend` or `commit`. */
   abort(): Promise<void>;
 }
+
+/** The operations of a backend: everything but its name. */
+export type BackendOperation = Exclude<keyof StorageBackend, "name">;
+
+/** Every operation once; the type makes a forgotten one a compile error. */
+export const backendOperations: Readonly<Record<BackendOperation, true>> = {
+  describe: true,
+  open: true,
+  list: true,
+  presign: true,
+  presignOrigins: true,
+  watch: true,
+  write: true,
+  writeInSteps: true,
+  remove: true,
+  freeBytes: true,
+  close: true,
+};

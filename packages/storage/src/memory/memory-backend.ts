@@ -1,5 +1,5 @@
 import { SluiceError } from "@sluice/core";
-import { createSha256, definedMembers } from "@sluice/core/internal";
+import { createSha256, definedMembers, joinChunks } from "@sluice/core/internal";
 import type {
   ObjectInfo,
   ObjectWriter,
@@ -121,7 +121,7 @@ export function createMemoryBackend(
 
     writeInSteps: (key, call) =>
       beginStep(key, { operation: call.operation, options: call }, (chunks, bytes, contentType) =>
-        put(key, concat(chunks, bytes), definedMembers({ contentType })),
+        put(key, joinChunks(chunks, bytes), definedMembers({ contentType })),
       ),
 
     remove(key) {
@@ -195,7 +195,7 @@ function createMemoryWriter(
     async append(chunk) {
       chunks.push(chunk);
     },
-    publish: async (written) => publish(concat(chunks, written)),
+    publish: async (written) => publish(joinChunks(chunks, written)),
     async release() {
       chunks = [];
     },
@@ -203,7 +203,6 @@ function createMemoryWriter(
   return createWriter(() => driver, { operation, size, signal });
 }
 
-/** An object that is written in steps, in memory. */
 interface KeptSteps {
   readonly key: string;
   readonly contentType: string | undefined;
@@ -212,7 +211,6 @@ interface KeptSteps {
   bytes: number;
 }
 
-/** Makes an object of these chunks. */
 type PublishChunks = (
   chunks: readonly Uint8Array[],
   bytes: number,
@@ -268,14 +266,4 @@ function createMemorySteps(): (
     const { signal } = options;
     return createStepWriter(() => driver, { operation, id, offset: ownBytes, signal });
   };
-}
-
-function concat(chunks: readonly Uint8Array[], size: number): Uint8Array {
-  const bytes = new Uint8Array(size);
-  let position = 0;
-  for (const chunk of chunks) {
-    bytes.set(chunk, position);
-    position += chunk.byteLength;
-  }
-  return bytes;
 }

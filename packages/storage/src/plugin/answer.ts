@@ -5,7 +5,6 @@ import type { ObjectInfo } from "../contract/backend.ts";
 /** Statements of a response with bytes about itself. */
 export interface BytesAnswer {
   readonly status: number | undefined;
-  /** Bytes that follow. */
   readonly contentLength: number | undefined;
   readonly contentRange?: string | undefined;
   readonly contentType: string | undefined;

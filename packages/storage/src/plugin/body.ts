@@ -1,5 +1,5 @@
-import { type ByteRange, SluiceError } from "@sluice/core";
-import { onAbort } from "@sluice/core/internal";
+import { type ByteFlow, type ByteRange, type Lending, SluiceError } from "@sluice/core";
+import { createFlowBody, flowOf, onAbort } from "@sluice/core/internal";
 
 /** Steps of a body made by {@link createBody}. */
 export interface BodySteps {
@@ -42,8 +42,6 @@ export interface ReadableBodyOptions {
   readonly operation: string;
   /** Ends the body with `signal.reason`. */
   readonly signal: AbortSignal | undefined;
-  /** The part of an error of the stream that a log may keep. Default: the error itself. */
-  readonly toCause?: (error: unknown) => unknown;
 }
 
 /**
@@ -53,7 +51,7 @@ export interface ReadableBodyOptions {
  */
 export function createReadableBody(
   readable: ReadableLike,
-  { operation, signal, toCause = (error) => error }: ReadableBodyOptions,
+  { operation, signal }: ReadableBodyOptions,
 ): ReadableStream<Uint8Array> {
   // the next read reports a reset that comes between reads
   readable.on("error", () => {});
@@ -63,10 +61,8 @@ export function createReadableBody(
       chunks ??= readable[Symbol.asyncIterator]();
       try {
         return (await chunks.next()).value;
-      } catch (error) {
-        throw new SluiceError("interrupted", `${operation}: the connection broke`, {
-          cause: toCause(error),
-        });
+      } catch (cause) {
+        throw new SluiceError("interrupted", `${operation}: the connection broke`, { cause });
       }
     },
     release: () => void readable.destroy(),
@@ -144,4 +140,47 @@ export function createBody(steps: BodySteps): ReadableStream<Uint8Array> {
     },
     { highWaterMark: 0 },
   );
+}
+
+/**
+ * A body whose last chunk waits until `verify` resolves: bytes of an object that changed during the
+ * read never make a complete body. A rejection of `verify` becomes the body's error. For services
+ * without snapshots: one cheap look after the last byte.
+ */
+export function holdLastChunk(
+  body: ReadableStream<Uint8Array>,
+  verify: () => Promise<void>,
+): ReadableStream<Uint8Array> {
+  return createFlowBody(holdLast(flowOf(body), verify));
+}
+
+/** The same for a flow. `seen` gets every chunk when it comes. */
+export function holdLast(
+  flow: ByteFlow,
+  verify: () => Promise<void>,
+  seen?: (chunk: Uint8Array) => void,
+): ByteFlow {
+  return {
+    async pump(write, lending) {
+      let lastChunk: Uint8Array | undefined;
+      let releaseHeld: (() => void) | undefined;
+      await flow.pump((chunk, release) => {
+        if (chunk.byteLength === 0) return release?.();
+        seen?.(chunk);
+        const previous = lastChunk;
+        const releasePrevious = releaseHeld;
+        lastChunk = chunk;
+        releaseHeld = release;
+        return previous && write(previous, releasePrevious);
+      }, withRoomForOne(lending));
+      await verify();
+      if (lastChunk) await write(lastChunk, releaseHeld);
+    },
+    cancel: (reason) => flow.cancel(reason),
+  };
+}
+
+/** A chunk is held: without a block for it, wrappers that hold one each would together hold all, and none would come. */
+function withRoomForOne(lending: Lending | undefined): Lending | undefined {
+  return lending && { ...lending, blocks: lending.blocks + 1 };
 }

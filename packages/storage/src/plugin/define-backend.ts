@@ -1,5 +1,6 @@
 import { definedMembers, ensureKnownOptions } from "@sluice/core/internal";
 import {
+  backendOperations,
   type CallOptions,
   type ChangeBatch,
   type FindKept,
@@ -59,22 +60,6 @@ type Given<Definition> = {
 /** A backend with the operations of its definition: one with `write` and `remove` is a `WritableBackend`. */
 export type DefinedBackend<Definition extends BackendDefinition> = StorageBackend &
   Required<Pick<StorageBackend, Given<Definition> & keyof StorageBackend>>;
-
-/** Every member of a definition; the type makes a forgotten one a compile error. */
-const members: Record<keyof BackendDefinition, true> = {
-  name: true,
-  describe: true,
-  open: true,
-  list: true,
-  presign: true,
-  presignOrigins: true,
-  watch: true,
-  write: true,
-  writeInSteps: true,
-  remove: true,
-  freeBytes: true,
-  close: true,
-};
 
 /**
  * Makes a backend of its operations. Each call begins with the checks that every backend must do: an aborted signal
@@ -136,7 +121,7 @@ export function defineBackend<Definition extends BackendDefinition>(
 }
 
 function ensureDefinition(definition: Partial<BackendDefinition>): void {
-  ensureKnownOptions("defineBackend", definition, members);
+  ensureKnownOptions("defineBackend", definition, { name: true, ...backendOperations });
   if (typeof definition.name !== "string" || definition.name === "")
     throw new TypeError('defineBackend: name must be a short name, such as "s3"');
   for (const operation of ["describe", "open", "list"] as const)

@@ -1,8 +1,7 @@
 import { SluiceError } from "@sluice/core";
 import { sleep, systemClock } from "@sluice/core/internal";
 import { type StorageBackend, withKept } from "../contract/backend.ts";
-import type { Surroundings } from "./surroundings.ts";
-import { wrapBackend } from "./wrap.ts";
+import { type Surroundings, wrapBackend } from "./wrap.ts";
 
 const firstDelayMs = 100;
 const longestDelayMs = 5000;

@@ -1,8 +1,7 @@
 import { SluiceError } from "@sluice/core";
 import { sleep, systemClock } from "@sluice/core/internal";
 import { type Repeat, type StorageBackend, withKept } from "../contract/backend.ts";
-import type { Surroundings } from "./surroundings.ts";
-import { wrapBackend, wrapStepWriter, wrapWriter } from "./wrap.ts";
+import { type Surroundings, wrapBackend, wrapStepWriter, wrapWriter } from "./wrap.ts";
 
 const defaultPauseMs = 1000;
 

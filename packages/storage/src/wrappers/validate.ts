@@ -23,8 +23,7 @@ import { checkKey } from "../contract/key.ts";
 import { withBody } from "../contract/opened.ts";
 import { beginOperation } from "../plugin/operation.ts";
 import { countedFlow } from "./counted-flow.ts";
-import type { Surroundings } from "./surroundings.ts";
-import { wrapBackend } from "./wrap.ts";
+import { type Surroundings, wrapBackend } from "./wrap.ts";
 
 const maxCursorLength = 8192;
 

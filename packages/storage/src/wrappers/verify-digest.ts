@@ -3,7 +3,7 @@ import { createFlowBody, createSha256, flowOf, type Sha256 } from "@sluice/core/
 import { type FindKept, type StorageBackend, withKept } from "../contract/backend.ts";
 import { quoteKey } from "../contract/key.ts";
 import { withBody } from "../contract/opened.ts";
-import { holdLast } from "../plugin/hold-last-chunk.ts";
+import { holdLast } from "../plugin/body.ts";
 import { wrapBackend } from "./wrap.ts";
 
 /** Settings of {@link withDigestCheck}. */

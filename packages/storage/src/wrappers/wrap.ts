@@ -1,13 +1,13 @@
+import type { Clock } from "@sluice/core/internal";
 import {
+  type BackendOperation,
+  backendOperations,
   type ObjectWriter,
   type StepWriter,
   type StorageBackend,
-  type WritableBackend,
   withKept,
+  type WritableBackend,
 } from "../contract/backend.ts";
-
-/** The operations of a backend: everything but its name. */
-type BackendOperation = Exclude<keyof StorageBackend, "name">;
 
 /**
  * What to put in place of some operations. Each entry gets the operation of the inner backend,
@@ -19,21 +19,6 @@ export type Overrides = {
   ) => NonNullable<StorageBackend[O]>;
 };
 
-/** Every operation once; the type makes a forgotten one a compile error. */
-const operations: Record<BackendOperation, true> = {
-  describe: true,
-  open: true,
-  list: true,
-  presign: true,
-  presignOrigins: true,
-  watch: true,
-  write: true,
-  writeInSteps: true,
-  remove: true,
-  freeBytes: true,
-  close: true,
-};
-
 /**
  * A backend that behaves like `backend` except for the overridden operations. Absent operations stay absent, which
  * object spread and class prototypes do not guarantee; members outside the contract are not carried over. An
@@ -43,7 +28,7 @@ export function wrapBackend(backend: WritableBackend, overrides: Overrides): Wri
 export function wrapBackend(backend: StorageBackend, overrides: Overrides): StorageBackend;
 export function wrapBackend(backend: StorageBackend, overrides: Overrides): StorageBackend {
   const wrapped: Record<string, unknown> = { name: backend.name };
-  for (const operation of Object.keys(operations) as BackendOperation[]) {
+  for (const operation of Object.keys(backendOperations) as BackendOperation[]) {
     const inner = backend[operation]?.bind(backend) as never;
     if (inner === undefined) continue;
     if (operation === "open") withKept(inner, backend.open.inMemory);
@@ -80,4 +65,12 @@ export function wrapStepWriter(
     abort: () => writer.abort(),
     ...calls,
   };
+}
+
+/** What wrappers take from the machine. Only tests replace it: the public options leave it out. */
+export interface Surroundings {
+  /** Where waits and ages take their time from. Default: the platform's clock. */
+  readonly clock?: Clock;
+  /** A number in [0, 1), for the jitter. Default: `Math.random`. */
+  readonly random?: () => number;
 }

@@ -125,7 +125,6 @@ async function inlined(peer: BinaryPeer, message: RpcMessage, maxBytes: number):
   }
 }
 
-/** An event with other data. */
 function withText(raw: string, text: string): string {
   const fields = raw.split(/\r\n|\n|\r/).filter((line) => line !== "" && !line.startsWith("data:"));
   return `${[...fields, `data: ${text}`].join("\n")}\n\n`;

@@ -1,15 +1,16 @@
 import { createMcpHandler, type McpServer } from "@modelcontextprotocol/server";
 import { ensureKnownOptions } from "@sluice/core/internal";
 import type { Sluice } from "@sluice/server";
-import type { Host } from "@sluice/server/internal";
-import { withBinary, type BinaryOptions } from "../binary/with-binary.ts";
+import { type Host, problem } from "@sluice/server/internal";
+import { type BinaryOptions, withBinary } from "../binary/with-binary.ts";
+import { createDownloadRoutes } from "../download/download-route.ts";
 import { ensureHandler } from "../endpoint/ensure-arguments.ts";
-import { addRoutes } from "../endpoint/routed-handler.ts";
-import type { Routes } from "../endpoint/router.ts";
+import { addRoutes, createRoutedHandler } from "../endpoint/routed-handler.ts";
+import { createRouter, type EndpointOptions, type Routes } from "../endpoint/router.ts";
 import type { McpFetchHandler, SluiceHandler } from "../endpoint/sluice-handler.ts";
+import { toResponse } from "../endpoint/web-response.ts";
 import { createSessions, type SessionsOptions } from "../sessions/sessions.ts";
 import { createFrontHandler } from "./front-handler.ts";
-import { createSidecar } from "./sidecar.ts";
 import { withSluice, type WithSluiceOptions } from "./with-sluice.ts";
 
 /** Makes an MCP server, for a session or for one request. */
@@ -104,9 +105,9 @@ export interface ComposedParts {
   close(): Promise<void>;
 }
 
-/** Nests the layers of a server, for `createHandler` and `serve`. Messages of errors begin with `who`. */
-export function composeParts(who: string, options: HandlerOptions): ComposedParts {
-  ensureKnownOptions(who, options, handlerOptions);
+/** Nests the layers of a server, for `createHandler` and `serve`. Messages of errors begin with the caller's name. */
+export function composeParts(caller: string, options: HandlerOptions): ComposedParts {
+  ensureKnownOptions(caller, options, handlerOptions);
   const {
     sluice,
     create,
@@ -118,21 +119,23 @@ export function composeParts(who: string, options: HandlerOptions): ComposedPart
     ...endpoint
   } = options;
   if (typeof (sluice as Partial<Sluice> | undefined)?.host?.redeem !== "function")
-    throw new TypeError(`${who}: sluice must be what createSluice gave`);
-  if (behind !== undefined && behind !== "app") ensureHandler(`${who}: behind`, behind);
-  if (create && behind) throw new TypeError(`${who}: pass create or behind, and not both`);
+    throw new TypeError(`${caller}: sluice must be what createSluice gave`);
+  if (behind !== undefined && behind !== "app") ensureHandler(`${caller}: behind`, behind);
+  if (create && behind) throw new TypeError(`${caller}: pass create or behind, and not both`);
   if (sessions !== undefined && !create)
-    throw new TypeError(`${who}: sessions are those of the servers that create makes: pass create`);
+    throw new TypeError(
+      `${caller}: sessions are those of the servers that create makes: pass create`,
+    );
   if ((resume || binary) && !create && (!behind || behind === "app"))
-    throw new TypeError(`${who}: resume and binary are for JSON-RPC: pass create`);
+    throw new TypeError(`${caller}: resume and binary are for JSON-RPC: pass create`);
   if (uploads && typeof (uploads as Partial<typeof uploads>).host?.routes !== "function")
-    throw new TypeError(`${who}: uploads must be what createUploads gave`);
+    throw new TypeError(`${caller}: uploads must be what createUploads gave`);
   if (uploads && uploads.host.sluice !== sluice.host)
     throw new TypeError(
-      `${who}: uploads were made for another Sluice: pass sluice to createUploads`,
+      `${caller}: uploads were made for another Sluice: pass sluice to createUploads`,
     );
 
-  const ownServers = create && serversOf(who, create, sluice, sessions);
+  const ownServers = create && serversOf(caller, create, sluice, sessions);
   const mcp = ownServers?.handler ?? behind;
   let handler: SluiceHandler;
   if (mcp === undefined) handler = createSidecar(sluice, endpoint);
@@ -159,14 +162,14 @@ export function composeParts(who: string, options: HandlerOptions): ComposedPart
 
 /** The handler over servers that are made for sessions, or for requests. */
 function serversOf(
-  who: string,
+  caller: string,
   create: CreateServer,
   sluice: Sluice,
   sessions: SessionsOptions | false = {},
 ): { readonly handler: McpFetchHandler; close(): Promise<void> } {
   if (typeof create !== "function")
     throw new TypeError(
-      `${who}: create must be a function that makes a server: () => sluice.attach(new McpServer(…))`,
+      `${caller}: create must be a function that makes a server: () => sluice.attach(new McpServer(…))`,
     );
   const createOwn = async (): Promise<McpServer> => {
     const mcp = await create();
@@ -193,10 +196,20 @@ export const handlerParts: Readonly<Record<keyof HandlerParts, true>> = {
   uploads: true,
 };
 
-/** Every option of `createHandler`. */
 const handlerOptions: Readonly<Record<keyof HandlerOptions, true>> = {
   ...handlerParts,
   behind: true,
   create: true,
   sluice: true,
 };
+
+/**
+ * Serves the download route alone, and 404 for the rest: for a server whose JSON-RPC goes another
+ * way, as over WebSocket. The `endpoint` of the Sluice is then the public URL of this handler.
+ * It may run in another process than the server, with the same keys and state store.
+ */
+export function createSidecar(sluice: Sluice, options: EndpointOptions = {}): SluiceHandler {
+  const router = createRouter(sluice, options);
+  const routes = createDownloadRoutes(sluice, router.base);
+  return createRoutedHandler({ ...router, routes }, async () => toResponse(problem(404)));
+}

@@ -5,11 +5,11 @@ import {
   sessionCallerOf,
   sessionNotFound,
   sessionsFull,
+  watchEnd,
 } from "../sessions/session-caller.ts";
 import { HttpExchange } from "../endpoint/http-exchange.ts";
 import { missingNext } from "../endpoint/sluice-handler.ts";
 import type { McpFetchHandler, SluiceHandler } from "../endpoint/sluice-handler.ts";
-import { watchEnd } from "../sessions/watch-end.ts";
 import { withSluice, type WithSluiceOptions } from "./with-sluice.ts";
 
 /**

@@ -11,13 +11,16 @@ import {
 } from "@sluice/core/internal";
 import { closeReplySlot } from "@sluice/server/internal";
 import type { SessionCapabilities } from "../sessions/session-memory.ts";
-import { errorResponse, faultResponse, sessionOf } from "../endpoint/error-response.ts";
+import {
+  errorResponse,
+  faultResponse,
+  type LayerAnswer,
+  sessionOf,
+} from "../endpoint/web-response.ts";
 import type { HttpExchange } from "../endpoint/http-exchange.ts";
 import { withHeaders } from "../endpoint/router.ts";
 import type { McpFetchHandler } from "../endpoint/sluice-handler.ts";
-import type { LayerAnswer } from "../endpoint/web-response.ts";
 
-/** Answers a call whose JSON was read. */
 type AnswerCall = (
   request: Request,
   call: LooseRequest,

@@ -13,7 +13,7 @@ import { boundEvents, hasEvents, holdHead } from "../events/bound-events.ts";
 import { mergeEvents } from "../events/merge-events.ts";
 import { admitSessionRequest } from "../sessions/session-caller.ts";
 import { createSessionCapabilities } from "../sessions/session-memory.ts";
-import { faultResponse, sessionOf } from "../endpoint/error-response.ts";
+import { faultResponse, type LayerAnswer, sessionOf } from "../endpoint/web-response.ts";
 import { defaultMaxBodySize, readJsonBody } from "../endpoint/json-body.ts";
 import type { HttpExchange } from "../endpoint/http-exchange.ts";
 import { createRoutedHandler } from "../endpoint/routed-handler.ts";
@@ -21,7 +21,6 @@ import { createRouter, withRoutes, type EndpointOptions } from "../endpoint/rout
 import type { McpFetchHandler, SluiceHandler } from "../endpoint/sluice-handler.ts";
 import { createStreamCall } from "./stream-call.ts";
 import { headerReader } from "../endpoint/web-request.ts";
-import type { LayerAnswer } from "../endpoint/web-response.ts";
 
 /** How `createHandler` serves the endpoint. */
 export interface WithSluiceOptions extends EndpointOptions {

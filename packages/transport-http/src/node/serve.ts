@@ -111,7 +111,6 @@ function loopbackHost({ endpoint: { url, isLoopback } }: Sluice): string | undef
   return isLoopback ? new URL(url).hostname.replace(/^\[(.*)\]$/, "$1") : undefined;
 }
 
-/** Every option of `serve`. */
 const serveOptions: Readonly<Record<keyof ServeOptions, true>> = {
   ...handlerParts,
   authenticate: true,

@@ -1,11 +1,16 @@
 import type { McpHandlerRequestOptions } from "@modelcontextprotocol/server";
 import { SluiceError } from "@sluice/core";
-import type { SessionEntry, SessionTable } from "@sluice/core/internal";
+import {
+  isEventStream,
+  onAbort,
+  pullStream,
+  type SessionEntry,
+  type SessionTable,
+} from "@sluice/core/internal";
 import type { Sluice } from "@sluice/server";
 import { notesOf, problemOf, tagOf } from "@sluice/server/internal";
-import { errorResponse } from "../endpoint/error-response.ts";
+import { errorResponse, toResponse } from "../endpoint/web-response.ts";
 import { headerReader } from "../endpoint/web-request.ts";
-import { toResponse } from "../endpoint/web-response.ts";
 
 /** The caller of a request: the holder of its sessions, and the owner of the share that they count in. */
 export type SessionCaller = Pick<SessionEntry<unknown>, "holder" | "owner">;
@@ -93,4 +98,27 @@ export function refuseSession(
 ): Response {
   const fields = { "cache-control": "no-store", ...headers };
   return errorResponse(status, { code, message }, { headers: fields });
+}
+
+/**
+ * A response that calls `onEnd` once when its body was read, cancelled or broken; at once if it is not a stream of
+ * events. A stream of events ends when `signal` aborts.
+ */
+export function watchEnd(response: Response, onEnd: () => void, signal?: AbortSignal): Response {
+  const { body, headers, status, statusText } = response;
+  if (!body || !isEventStream(headers)) {
+    onEnd();
+    return response;
+  }
+  const reader = body.getReader();
+  const stop = (reason?: unknown): Promise<void> => reader.cancel(reason).catch(() => {});
+  onAbort(signal, () => void stop());
+  const watched = pullStream(
+    async () => (await reader.read()).value,
+    (reason) => {
+      onEnd();
+      return stop(reason);
+    },
+  );
+  return new Response(watched, { status, statusText, headers });
 }

@@ -20,13 +20,13 @@ import {
   entryFor,
   mayUse,
   refuseSession,
+  type SessionCaller,
   sessionCallerOf,
   sessionNotFound,
   sessionsFull,
-  type SessionCaller,
+  watchEnd,
 } from "./session-caller.ts";
 import { SharedOpenings, encodeOpening } from "./session-openings.ts";
-import { watchEnd } from "./watch-end.ts";
 import { toResponse } from "../endpoint/web-response.ts";
 import type { McpFetchHandler } from "../endpoint/sluice-handler.ts";
 

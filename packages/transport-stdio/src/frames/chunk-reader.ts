@@ -12,7 +12,6 @@ export interface ChunkReader {
    * asked for, and not before. Rejects with `interrupted` when the source has less or more.
    */
   readonly next: () => Promise<Uint8Array | undefined>;
-  /** Lets go of the source. */
   readonly close: (error?: unknown) => void;
 }
 

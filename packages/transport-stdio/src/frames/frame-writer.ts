@@ -119,7 +119,6 @@ export class FrameWriter {
     });
   }
 
-  /** Tells the sender of a stream something. */
   control(kind: "credit" | "stop", streamId: string, count = 0): void {
     if (this.#closed.signal.aborted) return;
     if (this.#controls.length >= maxControls)

@@ -9,7 +9,6 @@ import {
 import { FrameInlet } from "./frame-inlet.ts";
 import { FrameOutlet } from "./frame-outlet.ts";
 
-/** The part of its socket that the channel uses. */
 interface BinaryLink {
   sendText(text: string): void;
   /** Resolves when the network took it. */
@@ -23,7 +22,6 @@ interface BinaryLink {
   onError(error: unknown): void;
 }
 
-/** A message that came in. */
 interface ReadResult<Message> {
   /** For the SDK; absent when it was for the channel itself. */
   readonly message?: Message;

@@ -7,7 +7,6 @@ import {
   streamIdBytes,
 } from "@sluice/binary-transfer/internal";
 
-/** Tells the sender of an interleaved stream. */
 interface FrameControl {
   credit(streamId: string, bytes: number): void;
   abort(streamId: string, reason: SluiceErrorCode): void;
@@ -15,11 +14,9 @@ interface FrameControl {
 
 interface Receiving {
   readonly incoming: IncomingStream;
-  /** Bytes still to come. */
   left: number;
   /** Bytes that the reader took since the last credit. */
   uncredited: number;
-  /** When that was. */
   creditedAt: number;
   /** Bytes that the sender may not send yet. */
   withheld: number;
@@ -80,7 +77,6 @@ export class FrameInlet {
     );
   }
 
-  /** The sender gave a stream up. */
   drop(streamId: string, reason: SluiceErrorCode): void {
     const error = new SluiceError(reason, `ws: the sender gave up stream ${streamId}`);
     this.#arriving.get(streamId)?.incoming.fail(error);

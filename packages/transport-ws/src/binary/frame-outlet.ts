@@ -12,7 +12,6 @@ import {
  */
 const chunkBytes = 32_768;
 
-/** Where frames go. */
 interface FrameSink {
   /** Resolves when the network took the frame, which may be reused then. Rejects when the connection is gone. */
   send(frame: Uint8Array): Promise<void>;

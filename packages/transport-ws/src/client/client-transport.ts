@@ -348,7 +348,6 @@ class HandshakeMemory {
   }
 }
 
-/** Parts of the client's end of a channel. */
 interface ClientChannelOptions extends BinaryLimits {
   /** Capabilities that the server declared on an earlier connection. */
   readonly declared: unknown;

@@ -8,7 +8,6 @@ import { FrameSender } from "../messages/frame-sender.ts";
 import type { OpenSocket } from "./socket-port.ts";
 import { offeredProtocols } from "../messages/closing.ts";
 
-/** How a socket of Node is opened and kept. */
 interface NodeSocketOptions {
   readonly ticket: () => Promise<string | undefined>;
   readonly headers: () => Promise<Record<string, string>>;

@@ -11,7 +11,6 @@ import { serveStdio } from "@modelcontextprotocol/server/stdio";
 import { closings } from "../messages/closing.ts";
 import type { ServerChannel } from "./server-channel.ts";
 
-/** The facts for handlers about the connection that they answer on. */
 interface ChannelContext {
   /** Verified at the upgrade. */
   readonly authInfo?: AuthInfo | undefined;

@@ -26,15 +26,20 @@ import {
   type ConnectionShare,
   type ConnectionLease,
 } from "./connection-limits.ts";
-import { handBack, isWebSocketRequest, whenFree } from "./ordinary-request.ts";
-import { refuseUpgrade, readEndpoint, upgradeRequest } from "./upgrade-request.ts";
+import {
+  handBack,
+  isWebSocketRequest,
+  readEndpoint,
+  refuseUpgrade,
+  upgradeRequest,
+  whenFree,
+} from "./upgrade-request.ts";
 import { serveChannel } from "./serve-channel.ts";
 import { ServerChannel } from "./server-channel.ts";
 import type { WebSocketHandlerOptions } from "./websocket-options.ts";
 
 /** MCP over WebSocket for any `node:http` server. */
 export interface WebSocketHandler {
-  /** Open connections. */
   readonly connections: number;
   /**
    * Takes an upgrade request: give it the arguments of the server's `upgrade` event. False when the path is not

@@ -32,7 +32,6 @@ interface ArrivalParts {
   readonly slots: Pick<Slots, "received">;
 }
 
-/** Looks once. */
 async function lookForArrival(
   { pages, slots }: ArrivalParts,
   { principal, pageId, slotId, signal }: Awaited,

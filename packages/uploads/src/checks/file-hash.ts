@@ -109,7 +109,6 @@ function createSharedHash(thread: HashThread): FileHash {
   };
 }
 
-/** A thread that hashes, and memory that it and this one see. */
 interface HashThread {
   open(): HashJob;
   /**
@@ -117,17 +116,14 @@ interface HashThread {
    * longest is asked for them by `giveUp`, which must send them as they are.
    */
   takeBlock(giveUp: () => void): Buffer | undefined;
-  /** Resolves when a block was given back. */
   blockIsFree(): Promise<void>;
 }
 
-/** One file in the thread. */
 interface HashJob {
   /** Hashes blocks, of the last one its first bytes, and frees them. `giveUp` is the one that they were taken with. */
   send(blocks: readonly Uint8Array[], filled: number, giveUp: () => void): void;
   /** Lets the process end until the next block is sent. */
   pause(): void;
-  /** Throws why the thread ended. */
   ensureRunning(): void;
   /** Ends the hash: lower-case hex. */
   end(): Promise<string>;
@@ -139,7 +135,6 @@ const blockBytes = 128 * 1024;
 /** Blocks of all files together: 8 MiB, however many files come. */
 const blockCount = 64;
 
-/** What is used of `node:worker_threads`. */
 interface Threads {
   readonly Worker: new (source: string, options: object) => NodeWorker;
 }
@@ -159,7 +154,6 @@ interface ThreadAnswer {
   readonly digest?: string;
 }
 
-/** What waits for the digest of a file. */
 interface DigestWaiter {
   settle(digest: string): void;
   fail(failure: unknown): void;

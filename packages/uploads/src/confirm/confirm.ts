@@ -1,26 +1,26 @@
 import type { Principal } from "@sluice/core";
-import { definedMembers, sanitizeFileName } from "@sluice/core/internal";
+import { pullStream, sanitizeFileName } from "@sluice/core/internal";
 import type { UploadStore } from "@sluice/state";
 import type { OpenedObject } from "@sluice/storage";
+import { withBody } from "@sluice/storage/plugin";
+import { sharedNow } from "../limits/write-lock.ts";
 import type { QuotaTracker } from "../limits/quota-tracker.ts";
 import type { Shutdown } from "../slots/open-requests.ts";
-import { type ClaimedFile, type ConfirmOptions, isId, type UploadedFile } from "../slots/slots.ts";
 import { ownerOf } from "../slots/slot-token.ts";
+import { type ClaimedFile, type ConfirmOptions, isId, type UploadedFile } from "../slots/slots.ts";
 import { errorForTool, uploadError } from "../slots/upload-error.ts";
 import {
   bytesKey,
-  markerKey,
-  readRecords,
-  recordKey,
   type ConfirmationRecord,
   type ConfirmedFile,
   type FileRecord,
+  markerKey,
+  readRecords,
+  recordKey,
 } from "../store/layout.ts";
-import { sharedNow } from "../limits/leases.ts";
-import { scanFile, type Scan } from "../store/scan.ts";
+import { type Scan, scanFile } from "../store/scan.ts";
 import { confirmMs, endOf, readState, type UploadState } from "../store/upload-state.ts";
 import { createJson, readJson, type UploadStorage } from "../store/upload-storage.ts";
-import { decodeText, readWhole } from "../store/whole-file.ts";
 import { matchClaims, nameOf } from "./match-claims.ts";
 import type { UploadRemover } from "./remove-upload.ts";
 
@@ -234,34 +234,49 @@ function confirmedBefore() {
 /** An opened object whose body fails with other errors. Nothing is read ahead; the faces of files and memory stay. */
 function withErrors(opened: OpenedObject, errorFor: (error: unknown) => unknown): OpenedObject {
   const { info, range, file, bytes } = opened;
-  let body: ReadableStream<Uint8Array> | undefined;
-  return {
-    info,
-    ...definedMembers({ range, file, bytes }),
-    get body() {
-      return (body ??= bodyWithErrors(opened.body, errorFor));
-    },
-  };
+  return withBody({ info, range, file, bytes }, () => {
+    const reader = opened.body.getReader();
+    const next = (): Promise<Uint8Array | undefined> =>
+      reader.read().then(
+        ({ value }) => value,
+        (error: unknown) => {
+          throw errorFor(error);
+        },
+      );
+    return pullStream(next, (reason) => reader.cancel(reason).catch(() => {}));
+  });
 }
 
-function bodyWithErrors(
-  body: ReadableStream<Uint8Array>,
-  errorFor: (error: unknown) => unknown,
-): ReadableStream<Uint8Array> {
-  const reader = body.getReader();
-  return new ReadableStream<Uint8Array>(
-    {
-      async pull(controller) {
-        try {
-          const { done, value } = await reader.read();
-          if (done) controller.close();
-          else controller.enqueue(value);
-        } catch (error) {
-          controller.error(errorFor(error));
-        }
-      },
-      cancel: (reason) => reader.cancel(reason),
-    },
-    { highWaterMark: 0 },
-  );
+/** All bytes of an opened file, in memory. Rejects with `corrupt` when storage has more or fewer than `size`. */
+async function readWhole(
+  { body, file }: OpenedObject,
+  { size }: { readonly size: number },
+): Promise<Uint8Array<ArrayBuffer>> {
+  const bytes = new Uint8Array(size);
+  let at = 0;
+  try {
+    for await (const chunk of body) {
+      if (at + chunk.length > size) throw otherSize();
+      bytes.set(chunk, at);
+      at += chunk.length;
+    }
+  } finally {
+    await file?.close();
+  }
+  if (at < size) throw otherSize();
+  return bytes;
+}
+
+function otherSize() {
+  return uploadError("corrupt", "the file in storage has another size than the one that came");
+}
+
+/** Text in UTF-8, or in UTF-16 with a byte order mark, which is left out. */
+function decodeText(bytes: Uint8Array): string {
+  return new TextDecoder(encodingOf(bytes)).decode(bytes);
+}
+
+function encodingOf([first, second]: Uint8Array): string {
+  if (first === 0xff && second === 0xfe) return "utf-16le";
+  return first === 0xfe && second === 0xff ? "utf-16be" : "utf-8";
 }

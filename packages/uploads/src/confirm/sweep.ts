@@ -13,7 +13,7 @@ import {
   type UploadObject,
   uploadsPrefix,
 } from "../store/layout.ts";
-import { keepRenewed, leaseOf, sharedNow } from "../limits/leases.ts";
+import { keepRenewed, leaseOf, sharedNow } from "../limits/write-lock.ts";
 import { endOf, endOfStep, graceMs, stateOf, type UploadState } from "../store/upload-state.ts";
 import { listAll, readJson, type UploadStorage } from "../store/upload-storage.ts";
 
@@ -28,7 +28,6 @@ export interface Sweeper {
   close(): Promise<void>;
 }
 
-/** What is swept, and what counts it. */
 interface SweptUploads {
   readonly storage: UploadStorage;
   readonly quota: QuotaTracker;

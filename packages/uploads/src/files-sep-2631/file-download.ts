@@ -16,13 +16,11 @@ import type { ObjectInfo } from "@sluice/storage";
 import { codeOf } from "../slots/upload-error.ts";
 import type { FileUris } from "./file-uri.ts";
 
-/** The Sluice that has the resources, and the URIs that name them. */
 interface ServedFiles {
   readonly host: Pick<Host, "nameOf" | "authorize">;
   readonly uris: FileUris;
 }
 
-/** The same, and what makes, counts and records links. */
 interface LinkedFiles extends ServedFiles {
   readonly host: Pick<Host, "nameOf" | "authorize" | "mintLink" | "beginAudit" | "usage">;
 }

@@ -1,7 +1,11 @@
 import { ProtocolError, ProtocolErrorCode } from "@modelcontextprotocol/server";
 import type { SluiceError, SluiceErrorCode } from "@sluice/core";
 import { definedMembers, retryWords } from "@sluice/core/internal";
+import type { AnyCall } from "@sluice/server";
+import { callerOf, callInV2, type Host, revisionOf } from "@sluice/server/internal";
+import { userOf } from "../slots/slot-token.ts";
 import { codeOf } from "../slots/upload-error.ts";
+import type { DownloadCaller } from "./file-download.ts";
 
 /** A refusal with its machine-readable details (SEP-2631 §10), such as `{reason: "maxSizeExceeded", maxSize, actualSize}`. */
 export function refusal(
@@ -65,3 +69,23 @@ const sentences: Readonly<Record<string, string>> = {
   mimeTypeNotAccepted: "this type of file is not accepted",
   digestMismatch: "the bytes do not match the declared digest",
 };
+
+/** Works for the caller of a handler; what goes wrong becomes an error of the protocol. A wrong call stays a `TypeError`. */
+export async function serveCaller<T>(
+  host: Pick<Host, "ensureOwn" | "identify" | "addressOf" | "onError">,
+  call: AnyCall,
+  work: (caller: DownloadCaller) => T | Promise<T>,
+): Promise<T> {
+  const { mcp, ctx } = callInV2(call);
+  host.ensureOwn(mcp);
+  try {
+    const caller = callerOf(ctx, mcp);
+    const identity = await host.identify(caller);
+    const { signal } = ctx.mcpReq;
+    const owner = userOf(identity.principal);
+    const address = host.addressOf(caller);
+    return await work({ identity, owner, address, revision: revisionOf(mcp), signal });
+  } catch (error) {
+    throw faultFor(error, host.onError);
+  }
+}

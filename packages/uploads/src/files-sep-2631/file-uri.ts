@@ -27,7 +27,6 @@ export type FileHandle =
       readonly expiresAt: number;
     };
 
-/** The caller that a URI is good for. */
 interface FileHolder {
   readonly principal: Principal | undefined;
   /** In whose share of the state store it counts, as `Identity` says. */

@@ -3,7 +3,7 @@ import type { Sluice } from "@sluice/server";
 import type { Stores, UploadStore } from "@sluice/state";
 import type { WritableBackend } from "@sluice/storage";
 import type { UploadLimits } from "../limits/quota-tracker.ts";
-import type { UploadPace } from "../receive/read-body.ts";
+import type { UploadPace } from "../receive/raw-upload.ts";
 import type { Scan } from "../store/scan.ts";
 import { toUploadStorage, type UploadStorage } from "../store/upload-storage.ts";
 
@@ -31,7 +31,6 @@ export interface UploadsOptions {
   readonly trustedOrigins?: readonly string[];
 }
 
-/** Options of `createUploads`, complete. */
 interface CheckedOptions {
   readonly storage: UploadStorage;
   /** `undefined`: files are used as they came. */

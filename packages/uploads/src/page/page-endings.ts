@@ -7,7 +7,6 @@
  */
 export type PageOutcome = "accepted" | "declined" | "cancelled" | "failed";
 
-/** What the page says at an end, and what to do then. */
 interface PageEnding {
   readonly heading: string;
   readonly sentence: string;

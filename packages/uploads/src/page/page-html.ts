@@ -1,8 +1,7 @@
 import { createSha256 } from "@sluice/core/internal";
 import { codeOf } from "../slots/upload-error.ts";
 import { script, style } from "./browser-files.ts";
-import { fieldHtml } from "./field-html.ts";
-import { html, type Html } from "./html.ts";
+import { fieldHtml, html, type Html } from "./field-html.ts";
 import { endings } from "./page-endings.ts";
 import type { OpenPage, UnansweredPage, SettledPage } from "./upload-pages.ts";
 
@@ -155,7 +154,6 @@ export const pageHeaders: readonly string[] = [
   ...shield,
 ];
 
-/** A file that the page loads. */
 interface Asset {
   /** Relative to the page. It holds the hash of the content. */
   readonly path: string;

@@ -87,7 +87,6 @@ function compare(
   );
 }
 
-/** The files of a field, as they are there. */
 interface ComparedField {
   readonly name: string;
   readonly fileIds: readonly string[];

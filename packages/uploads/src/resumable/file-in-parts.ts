@@ -2,11 +2,10 @@ import { systemClock } from "@sluice/core/internal";
 import type { ObjectWriter } from "@sluice/storage";
 import { createKindDetector } from "../checks/detect-kind.ts";
 import { codeOf } from "../slots/upload-error.ts";
-import type { FileSink } from "../store/file-sink.ts";
+import { type FileSink, WriteQueue } from "../store/file-sink.ts";
 import { type FilePlan, folderOf, partKey } from "../store/layout.ts";
 import type { SlotFiles } from "../store/slot-files.ts";
 import type { UploadStorage } from "../store/upload-storage.ts";
-import { WriteQueue } from "../store/write-queue.ts";
 import { type FileAddress, alreadyResumed, type PartialFile } from "./partial-file.ts";
 
 /**

@@ -26,7 +26,7 @@ import {
   readJson,
   type UploadStorage,
 } from "../store/upload-storage.ts";
-import type { ChecksMemory } from "./checks-memory.ts";
+import type { ChecksMemory } from "../checks/file-checks.ts";
 import { openFileInParts } from "./file-in-parts.ts";
 import {
   beginFileInSteps,

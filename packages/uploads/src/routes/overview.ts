@@ -17,13 +17,11 @@ import { readJson, type UploadStorage } from "../store/upload-storage.ts";
 import { jsonReply, limitHeaders } from "./answers.ts";
 import type { ProgressTracker } from "../slots/progress-tracker.ts";
 
-/** A file that was begun and is not whole. */
 interface UnfinishedFile {
   readonly fileId: string;
   readonly name?: string | undefined;
   /** Bytes of the whole, where they are known. */
   readonly size?: number | undefined;
-  /** Bytes that are there. */
   readonly received: number;
   /** Of what is there. */
   readonly beginning?: Beginning | undefined;

@@ -143,7 +143,6 @@ export function createUploadRoutes(
   return (path) => shortAt(path) ?? sealedAt(path);
 }
 
-/** What a request target names below the endpoint. */
 interface SlotAddress {
   readonly path: typeof slotsPath | typeof shortSlotsPath;
   readonly rest: string;

@@ -63,7 +63,6 @@ export interface ConfirmOptions {
   readonly unnamed?: "refuse" | "remove";
 }
 
-/** Settings of reading a whole file. */
 interface ReadOptions {
   readonly signal?: AbortSignal;
 }

@@ -28,7 +28,6 @@ const scanMs = 10 * 60_000;
 
 interface ScannedFile extends Pick<FileRecord, "name" | "size" | "mimeType" | "sha256"> {
   readonly uploadId: string;
-  /** Key of its bytes. */
   readonly key: string;
 }
 

@@ -8,7 +8,6 @@ export const graceMs: number = 5 * 60_000;
 /** How long after its end an upload may be confirmed: less than `graceMs`, so that no sweep meets a confirmation. */
 export const confirmMs: number = graceMs - 30_000;
 
-/** A file that comes in steps. */
 interface Unfinished {
   /** Bytes from the beginning without a gap, as the listing shows them. */
   readonly offset: number;

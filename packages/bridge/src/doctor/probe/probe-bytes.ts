@@ -54,10 +54,8 @@ export async function probeRange(visit: Visit): Promise<void> {
   evidence.secondFirstByteMs = second.firstByteMs;
 }
 
-/** What of a URL to read. */
 interface Reading {
   readonly range?: string;
-  /** Bytes after which to stop. */
   readonly atMost: number;
   /** Sends no credentials to any origin. Default: they go to the endpoint's own. */
   readonly isBare?: boolean;

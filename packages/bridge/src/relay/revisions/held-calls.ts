@@ -12,7 +12,6 @@ import {
 } from "../../messages/messages.ts";
 import type { OpenCall } from "../open-calls.ts";
 
-/** Calls that may be held at the same time. */
 const maxHeld = 64;
 /** Questions that may wait for one call. */
 const maxQuestions = 100;
@@ -41,7 +40,6 @@ export function canAsk({ request }: OpenCall): boolean {
   return askingMethods.has(request.method);
 }
 
-/** What held calls need of their session. */
 interface HeldCallsParts {
   /** Longest wait for the host to go on, in milliseconds. */
   readonly askMs: number;
@@ -186,7 +184,6 @@ export class HeldCalls {
     this.#refuseQuestions(heldCall);
   }
 
-  /** Forgets all calls: their connection is gone. */
   endAll(): void {
     for (const heldCall of this.#byServerId.values()) {
       heldCall.questions.clear();

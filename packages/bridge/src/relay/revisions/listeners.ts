@@ -32,7 +32,6 @@ const listFilters = [
   ["resourcesListChanged", "resources", "notifications/resources/list_changed"],
 ] as const;
 
-/** What listeners need of their session. */
 interface ListenersParts {
   readonly capabilities: Members;
   readonly toHost: (message: JSONRPCNotification | JSONRPCResponse) => void;

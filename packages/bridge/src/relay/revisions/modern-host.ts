@@ -255,7 +255,6 @@ class WaitingQuestions {
     this.#refuse = refuse;
   }
 
-  /** Keeps a question for the next call. */
   add(question: JSONRPCRequest): void {
     if (this.#waiting.size >= maxWaiting) return this.#refuse(question);
     const late = setTimeout(() => {

@@ -16,7 +16,6 @@ export interface SharedRoom {
 
 /** Reservations as they count, perhaps also in other processes. */
 export interface ReservationRecords {
-  /** Bytes of all of them. */
   reservedBytes(): Promise<number>;
   /** Begins one without bytes, which counts until it is given back, or this process ends. */
   reserve(): RecordedReservation;

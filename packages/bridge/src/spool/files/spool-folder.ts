@@ -217,7 +217,6 @@ async function moveTo(path: string, from: string): Promise<boolean> {
   }
 }
 
-/** What the folder does for its parts. */
 interface PartOwner {
   /** Has room for bytes before they are written. */
   readonly reservation: Reservation;

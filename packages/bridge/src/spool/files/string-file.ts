@@ -13,7 +13,6 @@ export interface StringFacts {
 
 /** A string on its way to a file. */
 export interface StringFile {
-  /** Bytes of the file so far. */
   readonly bytes: number;
   /** Adds the text between the quotes, as written. Throws `MalformedString` if it is not JSON. */
   write(written: Uint8Array): Promise<void>;

@@ -69,7 +69,6 @@ export class FileThread {
     this.#worker.postMessage({ gapless: this.#gapless });
   }
 
-  /** True while the thread takes writes. */
   isReady(): boolean {
     return this.#isReady;
   }

@@ -171,12 +171,10 @@ function from(bytes: number, chunks: readonly Uint8Array[]): Uint8Array[] {
 
 /** Chunks that lie one after the other in a file, collected for one write. */
 export interface ChunkRun {
-  /** Where they begin in the file. */
   readonly start: number;
   /** All of them lie in memory that other threads can read. */
   readonly isShared: boolean;
   bytes(): number;
-  /** Adds the chunk that follows. */
   push(chunk: Uint8Array, release: (() => void) | undefined): void;
   chunks(): readonly Uint8Array[];
   /** Gives back the memory that the chunks were lent in. */

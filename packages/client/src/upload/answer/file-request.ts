@@ -18,7 +18,6 @@ import { acceptTarget, type Trust, type UploadTarget } from "../upload-target.ts
 
 /** A file that a server asks for. */
 export interface RequestedField {
-  /** Key of the field. */
   readonly name: string;
   /** The server's words. */
   readonly title?: string;
@@ -55,7 +54,6 @@ export interface ParsedFileRequest {
   readonly progressToken?: string | number | undefined;
 }
 
-/** Where the files of one field go. */
 interface FieldTarget {
   readonly uploadId: string;
   /** The answer is a list, even of one. */

@@ -16,8 +16,7 @@ import type { Rule } from "../rule.ts";
 import { watchRules } from "./reads/watch-rules.ts";
 import { spellingRules } from "./reads/spelling-rules.ts";
 import { stepRules } from "./writes/step-rules.ts";
-import { writeRules } from "./writes/write-rules.ts";
-import { writeSizeRules } from "./writes/write-size-rules.ts";
+import { writeRules, writeSizeRules } from "./writes/write-rules.ts";
 
 /** The whole contract of a storage backend, in the order in which one builds one. */
 export const conformanceRules: readonly Rule[] = [

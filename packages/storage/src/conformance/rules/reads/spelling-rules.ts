@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import type { StorageBackend } from "../../../contract/backend.ts";
+import type { ObjectWriter, StorageBackend } from "../../../contract/backend.ts";
 import { assertBytes, expectCode, listKeys, readKey, text } from "../../expect.ts";
 import type { Fixture } from "../../fixture.ts";
 import { type Rule, rule } from "../../rule.ts";
@@ -42,6 +42,20 @@ async function expectNames(backend: StorageBackend, keys: readonly string[]): Pr
     assert.equal((await backend.describe(key)).key, key);
     assertBytes(await readKey(backend, key), text(`content of ${key}`), JSON.stringify(key));
   }
+}
+
+async function expectOwnSpellings(
+  fixture: Fixture,
+  open: (key: string) => Promise<Pick<ObjectWriter, "write" | "commit">>,
+): Promise<void> {
+  const keys = namesFor(fixture);
+  for (const key of keys) {
+    const writer = await open(key);
+    await writer.write(text(`content of ${key}`));
+    assert.equal((await writer.commit()).key, key);
+  }
+  await expectNames(fixture.backend, keys);
+  assert.deepEqual(await listKeys(fixture.backend), keys.toSorted());
 }
 
 /** Spellings that come close to these keys and name nothing. */
@@ -170,33 +184,13 @@ export const spellingRules: readonly Rule[] = [
     id: "write-spelling",
     sentence: "a writer writes the key that it is given, in the spelling that it is given in",
     needs: ["backend.write"],
-    async check(fixture) {
-      const { backend } = fixture;
-      const keys = namesFor(fixture);
-      for (const key of keys) {
-        const writer = await backend.write(key);
-        await writer.write(text(`content of ${key}`));
-        assert.equal((await writer.commit()).key, key);
-      }
-      await expectNames(backend, keys);
-      assert.deepEqual(await listKeys(backend), keys.toSorted());
-    },
+    check: (fixture) => expectOwnSpellings(fixture, (key) => fixture.backend.write(key)),
   }),
   rule({
     id: "steps-spelling",
     sentence: "steps write the key that they are given, in the spelling that it is given in",
     needs: ["backend.writeInSteps"],
-    async check(fixture) {
-      const { backend } = fixture;
-      const keys = namesFor(fixture);
-      for (const key of keys) {
-        const writer = await backend.writeInSteps(key);
-        await writer.write(text(`content of ${key}`));
-        assert.equal((await writer.commit()).key, key);
-      }
-      await expectNames(backend, keys);
-      assert.deepEqual(await listKeys(backend), keys.toSorted());
-    },
+    check: (fixture) => expectOwnSpellings(fixture, (key) => fixture.backend.writeInSteps(key)),
   }),
   rule({
     id: "remove-near",

@@ -14,7 +14,7 @@ import {
 } from "../../expect.ts";
 import type { Fixture } from "../../fixture.ts";
 import { type Rule, rule } from "../../rule.ts";
-import { showFailure } from "../../show.ts";
+import { showFailure } from "../../record-calls.ts";
 import { type ObjectInSteps, commit, openStep, step } from "../../steps.ts";
 
 const old = pattern(5000, 1);

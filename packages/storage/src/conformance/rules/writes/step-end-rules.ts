@@ -2,6 +2,8 @@ import assert from "node:assert/strict";
 import {
   assertBytes,
   expectCode,
+  expectInvisible,
+  expectNothingLeft,
   expectReason,
   pattern,
   readKey,
@@ -9,15 +11,7 @@ import {
   text,
 } from "../../expect.ts";
 import { type Rule, rule } from "../../rule.ts";
-import {
-  commit,
-  expectFinished,
-  expectInvisible,
-  expectNothingLeft,
-  openStep,
-  partOf,
-  step,
-} from "../../steps.ts";
+import { commit, expectFinished, openStep, partOf, step } from "../../steps.ts";
 
 /** How steps and their objects end. */
 export const stepEndRules: readonly Rule[] = [

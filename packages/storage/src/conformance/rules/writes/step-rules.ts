@@ -1,17 +1,16 @@
 import assert from "node:assert/strict";
-import { assertBytes, expectCode, oneMiB, pattern, readKey } from "../../expect.ts";
-import { Absent, type Rule, rule } from "../../rule.ts";
-import { showFailure } from "../../show.ts";
 import {
-  type ObjectInSteps,
-  commit,
+  assertBytes,
+  expectCode,
   expectInvisible,
   expectNothingLeft,
-  lengthOf,
-  openStep,
-  partOf,
-  step,
-} from "../../steps.ts";
+  oneMiB,
+  pattern,
+  readKey,
+} from "../../expect.ts";
+import { Absent, type Rule, rule } from "../../rule.ts";
+import { showFailure } from "../../record-calls.ts";
+import { type ObjectInSteps, commit, lengthOf, openStep, partOf, step } from "../../steps.ts";
 import { stepEndRules } from "./step-end-rules.ts";
 
 /** Writing in steps. */
