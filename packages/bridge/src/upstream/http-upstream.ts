@@ -8,6 +8,7 @@ import { SluiceError, type FetchLike } from "@sluice/core";
 import { ensureConfidential } from "@sluice/core/internal";
 import { boundedFetch } from "./bounded-fetch.ts";
 import { FallbackTransport } from "./fallback-transport.ts";
+import { methodFetch } from "./method-fetch.ts";
 import { SignIn, type SignInOptions, sendWithScope } from "./oauth/sign-in.ts";
 import { serverFetch } from "./connections.ts";
 import { sseTransport, type SseOptions } from "./sse-transport.ts";
@@ -66,9 +67,13 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
         requestInit: { headers: sentHeaders },
       };
       if (signIn) common.authProvider = signIn.provider;
-      const streamable = { ...common, reconnectionOptions: reconnection };
+      const newer = (): HttpTransport => {
+        const streamable = { ...common, reconnectionOptions: reconnection };
+        streamable.fetch = methodFetch(common.fetch);
+        return new HttpTransport(url, streamable, paramHeaders, signIn);
+      };
       return new FallbackTransport({
-        newer: () => new HttpTransport(url, streamable, paramHeaders, signIn),
+        newer,
         older: () => sseTransport(url, { ...common, signIn }),
         isOlder,
         onOlder: () => void (isOlder = true),

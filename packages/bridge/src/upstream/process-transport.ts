@@ -6,7 +6,9 @@ import type { JSONRPCMessage, Transport } from "@modelcontextprotocol/client";
 import { SluiceError } from "@sluice/core";
 import { isInTime } from "@sluice/core/internal";
 import { maxResponseContainers } from "../spool/scan/string-scanner.ts";
-import { readLine, refusedAnswers, linesOf, LineWriter } from "./line-transport.ts";
+import { refusal } from "../messages/messages.ts";
+import type { UnreadText } from "../messages/read-message.ts";
+import { linesOf, LineWriter, readLine, unreadableAnswer } from "./line-transport.ts";
 import type { Flow, Upstream } from "./upstream.ts";
 
 /** Options of a server that runs as a child process. */
@@ -84,16 +86,20 @@ class ProcessTransport implements Transport {
     try {
       for await (const line of lines) {
         await this.#flow.ready();
-        const { message, fault } = readLine(line, maxMessageBytes, maxResponseContainers);
-        if (message) this.onmessage?.(message);
-        else {
-          for (const answer of refusedAnswers(line, fault)) this.onmessage?.(answer);
-          this.onerror?.(new SluiceError("protocol", `bridge: ${fault}`));
-        }
+        const read = readLine(line, maxMessageBytes, maxResponseContainers);
+        if (read?.message) this.onmessage?.(read.message);
+        else if (read) this.#refuse(read);
       }
     } catch (error) {
       if (!this.#isClosed) this.onerror?.(error as Error);
     }
+  }
+
+  /** Answers what calls in it wait for. A line without any may be one of a log. */
+  #refuse({ fault: { code, message }, requests, responses, others }: UnreadText): void {
+    for (const id of [...responses, ...others]) this.onmessage?.(unreadableAnswer(id, message));
+    for (const id of requests) void this.send(refusal(id, code, message)).catch(() => {});
+    this.onerror?.(new SluiceError("protocol", `bridge: ${message}`));
   }
 
   /** The next process starts once this one is gone: it may need the same port or lock. */
