@@ -216,8 +216,10 @@ test.each(Object.entries(serverAnswers))(
     );
     const client = createHost("legacy");
     await client.connect(bridged({ upstream: createHttpUpstream({ url: peer.url }) }).transport);
-    // the SDK reads these, and refuses more of them
-    expect(await outcomeOf(client)).toMatch(new RegExp(`${outcome.source}|No answer from`));
+    // the SDK reads these: it takes batches, and refuses other oddities
+    expect(await outcomeOf(client)).toMatch(
+      new RegExp(`${outcome.source}|No answer from|"content":\\[\\]`),
+    );
   },
 );
 

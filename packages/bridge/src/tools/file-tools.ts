@@ -104,7 +104,7 @@ export async function openFileTools(options: FileToolsOptions): Promise<FileTool
   const { spoolFolder } = opened ?? {};
   const sendFolders = sendFrom.length === 0 ? undefined : await openSendFolders(sendFrom);
   let relay: BridgeCalls | undefined;
-  let streams = false;
+  let streams: boolean | undefined;
   const calls = (): BridgeCalls => {
     if (relay) return relay;
     throw new SluiceError("unavailable", "bridge: the host has not begun yet");

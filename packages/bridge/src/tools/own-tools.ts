@@ -1,7 +1,7 @@
 import type { JSONRPCRequest, JSONRPCResponse } from "@modelcontextprotocol/client";
 import { type Members, membersOf } from "../messages/messages.ts";
 import type { BridgeCalls } from "../messages/hooks.ts";
-import { listTools } from "./server-client.ts";
+import { cursorIn, listTools } from "./server-client.ts";
 
 /** Names of the bridge's tools, before a server has one of them. */
 export type ToolName = "save_resource" | "list_saved" | "send_file";
@@ -125,11 +125,9 @@ export class OwnTools {
       "result" in response ? membersOf(response.result) : noTools(response, this.#calls());
     if (!result) return response;
     const listedTools = Array.isArray(result["tools"]) ? (result["tools"] as unknown[]) : [];
-    const { nextCursor } = result;
+    const cursor = cursorIn(result);
     const others =
-      typeof nextCursor === "string"
-        ? await listTools(this.#calls(), undefined, nextCursor).catch(() => [])
-        : [];
+      cursor === undefined ? [] : await listTools(this.#calls(), undefined, cursor).catch(() => []);
     this.#takenNames = namesIn([...listedTools.map(membersOf), ...others]);
     const ours = [...this.#tools].map(([tool, folders]) => ({
       name: this.#nameOf(tool),
