@@ -67,7 +67,7 @@ function parse(text: string, hop: UrlHop): URL {
   const absolute = /^[a-z][a-z0-9+.-]*:/i.test(text);
   if ((absolute || text.startsWith("//")) && !plainAuthority.test(text))
     throw refusal("is not a plain URL");
-  if (!absolute && !hop.base) throw refusal("is relative");
+  if (!absolute && !hop.base) throw refusal("is malformed");
   try {
     return new URL(text, hop.base);
   } catch {
