@@ -1,6 +1,7 @@
 // What a bridge makes of the statuses of servers and proxies: method × status × revision, a line each.
 import { expect, test } from "vitest";
-import { bridgedTo, createHost } from "./bridged.ts";
+import { createHttpUpstream } from "@sluice/bridge";
+import { bridged, bridgedTo, createHost } from "./bridged.ts";
 import { error, startFieldPeer, type Oddity } from "./field-peer.ts";
 
 const html = { "content-type": "text/html" };
@@ -236,4 +237,32 @@ test("a session whose open stream ends with a restart is begun anew before the n
   await expect.poll(() => peer.methods.at(-1), { timeout: 5_000 }).toBe("ping");
   expect(await client.callTool({ name: "echo" })).toMatchObject({ content: [{ text: "ran" }] });
   expect(opened()).toBe(2);
+});
+
+test("cookies of a load balancer go back to its origin, and to no other", async () => {
+  const seen: unknown[] = [];
+  const peer = await startFieldPeer(({ method, headers }, response) => {
+    seen.push(headers.cookie);
+    if (method !== "initialize") return undefined;
+    return void response.setHeader("set-cookie", [
+      "AWSALB=a/b+c==; Expires=Fri, 01 Jan 2100 00:00:00 GMT; Path=/",
+      "elsewhere=1; Path=/other",
+      "secret=1; Secure; Path=/",
+      "gone=1; Max-Age=0",
+      "own=theirs",
+    ]);
+  });
+  const headers = { cookie: "own=mine" };
+  const client = createHost("legacy");
+  await client.connect(
+    bridged({ upstream: createHttpUpstream({ url: peer.url, headers }) }).transport,
+  );
+  await client.callTool({ name: "echo" });
+  expect(seen[0]).toBe("own=mine");
+  expect(new Set(seen.slice(1))).toEqual(new Set(["own=mine; AWSALB=a/b+c=="]));
+  // the next session begins without them
+  seen.length = 0;
+  const other = createHost("legacy");
+  await other.connect(bridgedTo(peer.url).transport);
+  expect(seen[0]).toBeUndefined();
 });

@@ -102,6 +102,23 @@ test.each(Object.entries(spellings))("a blob of base64 %s becomes its bytes", as
   expect(structured.content.toString()).toBe(text);
 });
 
+test("a text that stands twice in a result is one file", async () => {
+  await using bench = await openBench();
+  const result = {
+    content: [
+      { type: "text", text: long },
+      { type: "text", text: `${long}!` },
+    ],
+    structuredContent: { result: long },
+  };
+  await spool(bench, [answer(result)]);
+  expect(bench.names()).toHaveLength(2);
+  const places = [...bench.spooled.values()].map(({ place }) => place);
+  expect(places[0]).toBe(places[2]);
+  expect(places[1]).not.toBe(places[0]);
+  expect(readFileSync(places[0]!, "utf8")).toBe(long);
+});
+
 test("a text in the place of bytes has the name of a text", async () => {
   const blob = `${"A".repeat(400)}é`;
   const { name } = await fileOf({

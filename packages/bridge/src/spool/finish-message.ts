@@ -90,12 +90,20 @@ async function publishAnswers(
       `bridge: spool: the answer has a "${refusedPlace.protocolMember}" of more than ${inlineBytes} bytes; raise that limit to get it`,
     );
   try {
-    for (const { message, places: own } of parts.filter(({ isAnswer }) => isAnswer))
-      for (const place of own)
-        spooled.set(place.marker, {
-          answerId: (message as LooseResponse).id,
-          ...(await publish(place, files.get(place.marker))),
-        });
+    for (const { message, places: own } of parts.filter(({ isAnswer }) => isAnswer)) {
+      const { id: answerId } = message as LooseResponse;
+      // many servers write a text once more as structured content
+      const published = new Map<string, Omit<SpooledString, "answerId">>();
+      for (const place of own) {
+        const found = files.get(place.marker);
+        const key = `${found?.facts?.coding} ${found?.facts?.sha256}`;
+        const twin = published.get(key);
+        if (twin) await found?.file.discard();
+        const string = twin ?? (await publish(place, found));
+        published.set(key, string);
+        spooled.set(place.marker, { answerId, ...string, id: place.marker });
+      }
+    }
     return undefined;
   } catch (error) {
     for (const { marker } of places) spooled.delete(marker);

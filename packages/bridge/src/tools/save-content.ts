@@ -111,11 +111,14 @@ async function claimFiles(
   { spooled }: SaveSettings,
 ): Promise<ReadonlyMap<string, SpooledString>> {
   const claimed = new Map<string, SpooledString>();
+  const moved = new Map<string, string>();
   for (const { marker } of findPlaces(result, new Set(spooled.keys()))) {
     const file = spooled.get(marker);
     if (!file) continue;
-    const place = join(dirname(file.place), randomPartName());
-    await rename(file.place, place);
+    // equal strings share a file
+    const place = moved.get(file.place) ?? join(dirname(file.place), randomPartName());
+    if (!moved.has(file.place)) await rename(file.place, place);
+    moved.set(file.place, place);
     spooled.delete(marker);
     claimed.set(marker, { ...file, place });
   }

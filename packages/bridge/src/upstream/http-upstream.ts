@@ -4,6 +4,7 @@ import {
   type StreamableHTTPClientTransportOptions,
   type JSONRPCRequest,
 } from "@modelcontextprotocol/client";
+import { cookieFetch } from "@sluice/client/internal";
 import { SluiceError, type FetchLike } from "@sluice/core";
 import { ensureConfidential } from "@sluice/core/internal";
 import { boundedFetch } from "./bounded-fetch.ts";
@@ -49,7 +50,8 @@ const reconnection = {
 export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
   const { url, headers = {}, token, maxMessageBytes = defaultMaxMessageBytes } = options;
   ensureServerUrl("bridge", options);
-  const fetch = options.wrapFetch?.(serverFetch) ?? serverFetch;
+  const cookies = cookieFetch(serverFetch, url.origin);
+  const fetch = options.wrapFetch?.(cookies) ?? cookies;
   const signIn =
     options.signIn && token === undefined ? new SignIn(url, options.signIn) : undefined;
   const sentHeaders =

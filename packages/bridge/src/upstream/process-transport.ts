@@ -22,7 +22,7 @@ export interface ProcessOptions {
   readonly env?: NodeJS.ProcessEnv | undefined;
   /** Largest message to take from it, in bytes. Default: 32 MiB. */
   readonly maxMessageBytes?: number | undefined;
-  /** How long it may take to end after its input has ended, and again after SIGTERM. Default: 1.5 s. */
+  /** How long it may take to end after its input has ended, and again after SIGTERM. Default: 0.75 s. */
   readonly exitMs?: number | undefined;
   /** Wraps its output, as the spool does. */
   readonly wrapOutput?:
@@ -31,8 +31,8 @@ export interface ProcessOptions {
 }
 
 const defaultMaxMessageBytes = 32 * 2 ** 20;
-/** Twice this is less than the 4 s that hosts of the official SDK leave a bridge before they kill it. */
-const defaultExitMs = 1_500;
+/** Twice this is less than the 2 s after which hosts kill a bridge, or begin to. */
+const defaultExitMs = 750;
 
 /** Speaks lines of JSON with a child process, which it starts and ends. */
 class ProcessTransport implements Transport {

@@ -5,6 +5,7 @@ import {
 } from "@modelcontextprotocol/client";
 import {
   connectEither,
+  cookieFetch,
   ensureTrustedOrigins,
   streamingCapabilities,
   withStreaming,
@@ -70,7 +71,7 @@ async function transportTo(url: URL, token: string | undefined): Promise<Transpo
   const headers = token === undefined ? {} : { authorization: `Bearer ${token}` };
   // the fetch of Node knows no proxies, and this one takes its time to load
   const fetch = proxyFor(url) && (await import("@sluice/bridge/internal")).serverFetch;
-  const streaming = withStreaming(fetch, "node");
+  const streaming = withStreaming(cookieFetch(fetch ?? globalThis.fetch, url.origin), "node");
   return new StreamableHTTPClientTransport(url, {
     fetch: async (input, init) => boundAnswers(await streaming(input, init)),
     requestInit: { headers },
