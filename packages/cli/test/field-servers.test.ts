@@ -65,7 +65,7 @@ const undiscovered: Readonly<Record<string, (response: Answer, request: PeerRequ
   };
 
 test.each(Object.entries(undiscovered))(
-  "after %s to server/discover, ls and get go on with initialize",
+  "ls and get go on with initialize after %s to server/discover",
   async (_, answer) => {
     const peer = await startFieldPeer((request, response) =>
       request.method === "server/discover" ? answer(response, request) : undefined,

@@ -32,11 +32,13 @@ function withCookies(
   init: RequestInit = {},
 ): RequestInit {
   const headers = new Headers(init.headers);
-  const own = headers.get("cookie") ?? "";
-  const ownNames = own.split(";").map((pair) => pair.split("=")[0]?.trim());
-  const kept = [...jar].filter(([name, cookie]) => !ownNames.includes(name) && isFor(cookie, url));
-  const pairs = kept.map(([name, { value }]) => `${name}=${value}`);
-  const line = [own, ...pairs].filter((pair) => pair !== "").join("; ");
+  const ownLine = headers.get("cookie") ?? "";
+  const ownNames = ownLine.split(";").map((pair) => pair.split("=")[0]?.trim());
+  const cookies = [...jar].filter(
+    ([name, cookie]) => !ownNames.includes(name) && isFor(cookie, url),
+  );
+  const pairs = cookies.map(([name, { value }]) => `${name}=${value}`);
+  const line = [ownLine, ...pairs].filter((pair) => pair !== "").join("; ");
   if (line !== "") headers.set("cookie", line);
   return { ...init, headers };
 }
