@@ -22,7 +22,7 @@ async function startExpress() {
       content: [{ type: "text", text: "ran" }],
     }));
     transport = new StreamableHTTPServerTransport({ sessionIdGenerator: randomUUID });
-    await server.connect(transport as never);
+    await server.connect(transport);
   }
   await restart();
   const app = express();
