@@ -149,7 +149,6 @@ export function createSluice(options: SluiceOptions = {}): Sluice {
       calls,
       mounts,
       reader,
-      listing: { ...listing, pageSize: toolPageSize },
       link: (...asked) => link(...asked),
       hasLinks,
       onError,
@@ -253,5 +252,3 @@ export function createSluice(options: SluiceOptions = {}): Sluice {
 
 /** Streams of `subscriptions/listen` at once, where `limits.listeners` says nothing else. */
 const listenLimits = { perPrincipal: 32, perProcess: 10_000 };
-/** Files in a page for a model. */
-const toolPageSize = 50;
