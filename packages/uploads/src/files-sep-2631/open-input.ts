@@ -11,7 +11,7 @@ import {
   defaultInputBytes,
   type FileArgument,
   type FileInputTerms,
-  type HandedOverFile,
+  type HostFile,
 } from "./file-input.ts";
 import type { FileHandle, FileUris } from "./file-uri.ts";
 
@@ -23,7 +23,7 @@ interface InputWork {
 
 /** Slots, and the URIs that name their files. */
 interface UploadedFiles {
-  /** Receives the reason why a file that a host handed over could not be fetched. */
+  /** Receives the reason why a file of a host could not be fetched. */
   readonly onError: (error: unknown) => void;
   /** Origins that files of hosts may come from, beside those of the public internet. */
   readonly trustedOrigins: readonly string[];
@@ -37,7 +37,7 @@ export async function openInput(
   argument: FileArgument,
   work: InputWork,
 ): Promise<UploadedFile> {
-  if (typeof argument !== "string") return openHandedOver(files, argument, work);
+  if (typeof argument !== "string") return openHostFile(files, argument, work);
   const mode = /^data:/i.test(argument) ? "inline" : "upload";
   const { transferModes } = work.terms;
   if (transferModes && !transferModes.includes(mode))
@@ -150,12 +150,12 @@ async function ensureTypeOf(
 }
 
 /**
- * Fetches a file that a host handed over into a slot of the caller's. The URL is a stranger's word: it leads to public
+ * Fetches a file of a host into a slot of the caller's. The URL is a stranger's word: it leads to public
  * addresses and trusted origins only, at every hop, and no credentials go there.
  */
-async function openHandedOver(
+async function openHostFile(
   { slots, trustedOrigins, onError }: UploadedFiles,
-  { download_url: url, mime_type, file_name }: HandedOverFile,
+  { download_url: url, mime_type, file_name }: HostFile,
   { terms, owner, signal }: InputWork,
 ): Promise<UploadedFile> {
   const { maxBytes = defaultInputBytes } = terms;
