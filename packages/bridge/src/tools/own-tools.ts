@@ -81,7 +81,8 @@ function toolShape(name: ToolName, folders: readonly string[]): Members {
         path: { ...text, description: "Relative to the folder" },
         tool: { ...text, description: "Default: the only tool that takes files" },
         argument: { ...text, description: "Argument of the tool that takes the file" },
-        arguments: { type: "object", description: "Other arguments of the tool" },
+        // strict hosts take no object without named members
+        arguments: { ...text, description: "Other arguments of the tool, as JSON" },
       },
       required: ["path"],
     },

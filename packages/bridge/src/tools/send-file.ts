@@ -51,11 +51,26 @@ export async function sendForHost(
   const file = await settings.folders.find(textArgument(args, "path"));
   const tools = await listTools(context.calls(), signal);
   const taker = chooseTool(tools, optionalText(args, "tool"), optionalText(args, "argument"));
-  const others = membersOf(args["arguments"]);
+  const others = otherArguments(args["arguments"]);
   const send: FileSend = { call, context, settings, file, taker, others };
   if (taker.kind === "base64") return sendInArgument(send);
   await ensureAgreed(send, askAboveBytes);
   return taker.kind === "uri" ? sendByUri(send) : sendWhenAsked(send);
+}
+
+/** The arguments beside the file: JSON text, or the object itself. */
+function otherArguments(given: unknown): Members {
+  const others = typeof given === "string" ? parsedJson(given) : (given ?? {});
+  if (isMembers(others)) return others;
+  throw new SluiceError("invalid_argument", 'bridge: pass arguments as JSON, such as {"name":"a"}');
+}
+
+function parsedJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
 }
 
 interface FileSend {
