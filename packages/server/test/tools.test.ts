@@ -3,6 +3,7 @@ import { createKeyRing, generateKey } from "@sluice/core";
 import { createMemoryStateStore, createMemoryStores } from "@sluice/state";
 import { createMemoryBackend } from "@sluice/storage";
 import type { ToolOptions } from "@sluice/server";
+import { RateLimiterMemory } from "rate-limiter-flexible";
 import { describe, expect, test } from "vitest";
 import { createHouse } from "./redeeming.ts";
 import { createTooled, type TooledOptions } from "./tooled.ts";
@@ -282,3 +283,21 @@ test("a refusal repeats little of a URI, on one line", async () => {
   }
   expect(JSON.stringify(await ask("resources/read", { uri })).length).toBeLessThan(1_000);
 });
+
+test.each(["list_files", "read_file", "stat_file", "get_download_link"])(
+  "%s tells a model how many seconds to wait",
+  async (name) => {
+    const limiter = new RateLimiterMemory({ points: 1, duration: 30 });
+    const { call } = tooled({
+      principal: () => ({ issuer: "i", subject: "s", clientId: "c" }),
+      limits: { requests: { perPrincipal: limiter } },
+    });
+    const args = name === "list_files" ? {} : { uri: "files://demo/a.txt" };
+    expect((await call(name, args)).isError).toBeUndefined();
+    const { isError, content } = await call(name, args);
+    expect([isError, content[0].text]).toEqual([
+      true,
+      expect.stringMatching(/Too many requests: try again in (2\d|30) s$/),
+    ]);
+  },
+);
