@@ -58,6 +58,7 @@ export {
   sanitizeFileName,
   trueFileName,
 } from "./headers/file-name.ts";
+export { foldName } from "./headers/folded-name.ts";
 export { parseHttpDate, parseRetryAfter } from "./headers/http-date.ts";
 export { linkWith } from "./headers/link-header.ts";
 export {

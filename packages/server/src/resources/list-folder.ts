@@ -5,7 +5,7 @@ import type {
   ServerContext,
 } from "@modelcontextprotocol/server";
 import { resourceTag, type Principal } from "@sluice/core";
-import { definedMembers } from "@sluice/core/internal";
+import { definedMembers, foldName } from "@sluice/core/internal";
 import { tagOf } from "../access/principal.ts";
 import type { ResourceCalls } from "../calls/resource-calls.ts";
 import { knownType } from "../content/resource-type.ts";
@@ -13,7 +13,7 @@ import { advised } from "../faults/advice.ts";
 import type { Mounts } from "../storage/mounts.ts";
 import { findFolder } from "./find-resource.ts";
 import { templatesOf } from "./list-resources.ts";
-import { decodedPath, foldName, pathIn, withNearest } from "./near-names.ts";
+import { decodedPath, pathIn, withNearest } from "./near-names.ts";
 import { type FilePlace, placesOf, type VisibleFile, visibleFiles } from "./visible-files.ts";
 import { visiblePage } from "./visible-page.ts";
 

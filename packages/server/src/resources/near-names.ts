@@ -1,3 +1,5 @@
+import { foldName } from "@sluice/core/internal";
+
 /** A name that there is. */
 export interface KnownName {
   /** Without the base URI. */
@@ -23,11 +25,6 @@ export interface NameMatch {
 const maxNearest = 3;
 /** Characters of a path that is compared. */
 const maxCompared = 1_024;
-
-/** A name as people see it: letters in any case and Unicode form, and every kind of space, are the same. */
-export function foldName(name: string): string {
-  return name.normalize("NFKC").toLowerCase();
-}
 
 /**
  * The path that a model means by a name, a path or a `file:` URI. `undefined` for a URI of another scheme, which names
