@@ -132,12 +132,14 @@ export async function openSaveTool(
   }
 
   return (mcp) =>
-    void mcp.registerTool("save_to", descriptionOf(root), async ({ uri, path }, ctx) => {
+    void mcp.registerTool("save_to", descriptionOf(root), async ({ uri: given, path }, ctx) => {
       try {
-        return answerOf(await save({ mcp, ctx, uri, path }));
+        return await host.callNamed({ mcp, ctx, given }, async (uri) =>
+          answerOf(await save({ mcp, ctx, uri, path })),
+        );
       } catch (error) {
         ctx.mcpReq.signal.throwIfAborted();
-        return refusal(`${excerpt(uri)}: ${sentenceOf(error, host.onError)}`);
+        return refusal(`${excerpt(given)}: ${sentenceOf(error, host.onError)}`);
       }
     });
 }

@@ -21,6 +21,7 @@ import { ensureDeliveryOptions } from "../storage/delivery-policy.ts";
 import { storageMount, defaultMaxReadBytes, namePrefixOf } from "../storage/mount.ts";
 import { Mounts } from "../storage/mounts.ts";
 import { providerMount } from "../storage/provider-mount.ts";
+import { callNamed } from "../tools/named-call.ts";
 import { Grants } from "../urls/grants.ts";
 import { createLink, type CreateLink } from "../urls/create-link.ts";
 import { Redemptions } from "../urls/redeem.ts";
@@ -212,6 +213,7 @@ export function createSluice(options: SluiceOptions = {}): Sluice {
       tokens,
       isSelfAuthenticating: (token) => grants.isSelfAuthenticating(token),
       walk: (request) => walkFolder(mounts, request),
+      callNamed: (call, run) => callNamed({ calls, mounts }, call, run),
       bindSession,
       beginAudit: (facts, carrier) => audit.begin(facts, carrier),
       ensureOwn: (mcp) => attachments.ensureOwn(mcp),

@@ -6,13 +6,20 @@ import { withNearest } from "../resources/near-names.ts";
 import type { Mounts } from "../storage/mounts.ts";
 import type { ToolParts } from "./tool-parts.ts";
 
+/** A call of a tool, and what its model named. */
+export interface NamedCall {
+  readonly mcp: McpServer;
+  readonly ctx: ServerContext;
+  readonly given: string;
+}
+
 /**
  * Runs a tool for the file that a model names: as it is given, else as it is found without doubt, which the result says. Rejects
  * with the names that may be meant.
  */
 export async function callNamed(
   parts: Pick<ToolParts, "calls" | "mounts">,
-  call: { readonly mcp: McpServer; readonly ctx: ServerContext; readonly given: string },
+  call: NamedCall,
   run: (uri: string) => Promise<CallToolResult>,
 ): Promise<CallToolResult> {
   const { given } = call;
