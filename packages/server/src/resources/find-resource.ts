@@ -11,6 +11,7 @@ import {
   matchName,
   type NameMatch,
   pathIn,
+  withoutEndSlash,
 } from "./near-names.ts";
 import { type FilePlace, placesOf, visibleFiles } from "./visible-files.ts";
 
@@ -59,7 +60,7 @@ export async function findFolder(
       const uri = `${mount.mapper.toUri(path)}/`;
       folders.set(uri, { path, uri });
     }
-  return matchName({ ...folder, path: folder.path.replace(/\/+$/, "") }, [...folders.values()]);
+  return matchName({ ...folder, path: withoutEndSlash(folder.path) }, [...folders.values()]);
 }
 
 /** `a` and `a/b` of `a/b/c.txt`. */

@@ -13,7 +13,7 @@ import { advised } from "../faults/advice.ts";
 import type { Mounts } from "../storage/mounts.ts";
 import { findFolder } from "./find-resource.ts";
 import { templatesOf } from "./list-resources.ts";
-import { decodedPath, pathIn, withNearest } from "./near-names.ts";
+import { decodedPath, pathIn, withNearest, withoutEndSlash } from "./near-names.ts";
 import { type FilePlace, placesOf, type VisibleFile, visibleFiles } from "./visible-files.ts";
 import { visiblePage } from "./visible-page.ts";
 
@@ -106,7 +106,7 @@ function placesNamed(mounts: Mounts, { principal }: Search, folder: string): Fil
   const rest = base ? folder.slice(base.mount.mapper.baseUri.length) : pathIn(folder)?.path;
   if (rest === undefined) return [];
   const path = base ? decodedPath(rest) : rest;
-  const prefix = path.replace(/\/*$/, "/");
+  const prefix = `${withoutEndSlash(path)}/`;
   return (base ? [base] : places).map(({ mount }) => (path === "" ? { mount } : { mount, prefix }));
 }
 

@@ -48,6 +48,13 @@ export function decodedPath(text: string): string {
   }
 }
 
+/** A path without the slashes at its end. */
+export function withoutEndSlash(path: string): string {
+  let end = path.length;
+  while (path[end - 1] === "/") end--;
+  return path.slice(0, end);
+}
+
 /** Finds what a path means: the name itself, one in any folder, or the end of an absolute path. */
 export function matchName({ path, isAbsolute }: GivenPath, names: readonly KnownName[]): NameMatch {
   const query = foldName(path);

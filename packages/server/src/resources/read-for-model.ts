@@ -7,7 +7,7 @@ import type { AuthorizedStorage } from "../storage/authorized-storage.ts";
 import { noLinesFault, readPart, type PartRequest, type ResourcePart } from "./read-part.ts";
 
 /** Maximum bytes of a picture or of sound: 3.75 MiB in base64, which every host takes. */
-export const maxMediaBytes: number = 3.75 * 2 ** 20 * 0.75;
+const maxMediaBytes = 3.75 * 2 ** 20 * 0.75;
 
 /**
  * Reads a part for a model: text of every encoding that is named or can be seen, and a picture or sound whole, as far as it
