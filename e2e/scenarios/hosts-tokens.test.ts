@@ -29,6 +29,7 @@ test(
       expect(tools.map((tool) => tool.name)).toEqual([
         "list_files",
         "read_file",
+        "stat_file",
         "get_download_link",
       ]);
       expect(tokensOf(tools)).toBeLessThanOrEqual(1_000);

@@ -16,6 +16,7 @@ const files = {
   "nul.txt": "a\0b",
   "latin.txt": new Uint8Array([0x61, 0xff, 0xfe]),
   "data.json": "{}",
+  "in/a folder.png": new Uint8Array([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]),
 };
 const ranges = [
   "bytes 0-0",
@@ -34,13 +35,17 @@ type Call = readonly [name: string, args: Record<string, string>];
 const calls: readonly Call[] = [
   ["list_files", {}],
   ["list_files", { folder: "elsewhere" }],
+  ["list_files", { filter: "*.txt" }],
   ["list_files", { cursor: "made-up" }],
   ...[...Object.keys(files), "none.txt", "%00", ""].flatMap((name): Call[] => [
     ["read_file", { uri: baseUri + name }],
+    ["stat_file", { uri: baseUri + name }],
     ["get_download_link", { uri: baseUri + name }],
   ]),
   ...ranges.map((range): Call => ["read_file", { uri: `${baseUri}big.txt`, range }]),
   ["read_file", { uri: `${baseUri}a.txt`, etag: "another" }],
+  ["read_file", { uri: `${baseUri}latin.txt`, encoding: "latin1" }],
+  ["read_file", { uri: "A folder.png" }],
 ];
 
 const clients = {

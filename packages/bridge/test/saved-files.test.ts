@@ -87,6 +87,8 @@ test("files that earlier bridges saved are listed page by page, the newest first
   expect(page.text).toContain("1 more");
   const cursor = page.facts["next_cursor"];
   expect(await listed(third, folders, { cursor })).toEqual(["in/a.bin"]);
+  expect(String(cursor).length).toBeLessThan(80);
+  expect((await callTool(third, "list_saved", { cursor: "made up" })).isError).toBe(true);
   expect(page.facts["files"]).toMatchObject([
     { kind: "saved", uri: "x://by/read", size: 1_000 },
     {},

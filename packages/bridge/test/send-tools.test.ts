@@ -159,6 +159,61 @@ test("a tool that answers upload_required is called again with its upload_id", a
   expect(calls).toEqual([{ a: 1 }, { a: 1, upload_id: "u1" }]);
 });
 
+test.each([
+  ['{"a":1}', { a: 1 }],
+  [{ a: 1 }, { a: 1 }],
+  [null, {}],
+  ["", {}],
+])("other arguments come as JSON or as an object: %j", async (given, expected) => {
+  const { send } = makeFolders();
+  writeFileSync(join(send, "my.txt"), content);
+  let called: unknown;
+  const { url } = await taking({}, ({ params }) => {
+    called = params["arguments"];
+    return structured({});
+  });
+  const client = await hostOf(url, { sendFrom: [send] }, plainHost());
+  const args = { path: "my.txt", tool: "take", arguments: given };
+  await callTool(client, "send_file", args);
+  expect(called).toEqual(expected);
+});
+
+test("other arguments that are not an object are refused before the tool is called", async () => {
+  const { send } = makeFolders();
+  writeFileSync(join(send, "my.txt"), content);
+  const { url } = await taking({}, () => expect.unreachable("the tool is not called"));
+  const client = await hostOf(url, { sendFrom: [send] }, plainHost());
+  for (const given of ["a=1", "[1]", "7", 7]) {
+    const args = { path: "my.txt", tool: "take", arguments: given };
+    const said = await callTool(client, "send_file", args);
+    expect(said).toMatchObject({ isError: true, text: expect.stringContaining("as JSON") });
+  }
+});
+
+test("a name that looks like one file is found, and never a hidden one", async () => {
+  const { send } = makeFolders();
+  const screenshot = "Screenshot at 10.00.00\u202fAM.txt";
+  for (const name of [screenshot, "mu\u0308ll.txt", ".env", "A.txt", "a.TXT"])
+    writeFileSync(join(send, name), content);
+  let server = "";
+  const { url, got } = await taking({}, () =>
+    structured({ upload_url: new URL("/put/1", server).href, method: "PUT" }),
+  );
+  server = url.href;
+  const client = await hostOf(url, { sendFrom: [send] }, plainHost());
+  const sendNamed = (path: string) => callTool(client, "send_file", { path, tool: "take" });
+  for (const [path, name] of [
+    ["Screenshot at 10.00.00 AM.txt", screenshot],
+    ["m\u00fcll.txt", "mu\u0308ll.txt"],
+    [join(send, "Screenshot at 10.00.00 am.txt"), screenshot],
+  ])
+    expect(await sendNamed(path!)).toMatchObject({ isError: false, facts: { name } });
+  expect(got).toHaveLength(3);
+  // the first looks like a dot, and the last may mean two files
+  for (const path of ["\u2024env", "none.txt", "a.txt"])
+    expect((await sendNamed(path)).text).toBe("there is no such file");
+});
+
 test("nothing goes to a URL of another origin unless the user named it", async () => {
   const { send } = makeFolders();
   writeFileSync(join(send, "my.txt"), content);

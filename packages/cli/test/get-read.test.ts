@@ -187,6 +187,16 @@ test.each([
   },
 );
 
+test("a server that is busy is told with the seconds that it says", async () => {
+  const message = "Busy, try again later. Wait 12 s";
+  const data = { reason: "busy", retryAfterMs: 11_500 };
+  const url = await listenRaw({}, { code: -32603, message, data });
+  const run = await runHere(["ls", url]);
+  expect(run.stderr).toBe(
+    `sluice: ${url} answered: ${message}; wait 12 s and run the same command again\n`,
+  );
+});
+
 test("a resource that a server denies needs a token or a right, and no look into its log", async () => {
   const error = { code: -32603, message: "Access denied", data: { reason: "forbidden" } };
   const url = await listenRaw({}, error);

@@ -97,9 +97,34 @@ test("a download that stalls shows its rate falling to nothing", () => {
   vi.useRealTimers();
 });
 
+test("a download that waits shows for how long, before its first byte and after it", () => {
+  vi.useFakeTimers();
+  const terminal = screen(true);
+  const bar = createProgressBar(terminal, { now: () => Date.now() });
+  bar.start();
+  vi.advanceTimersByTime(1_900);
+  expect(terminal.written).toEqual([]);
+  vi.advanceTimersByTime(10_100);
+  expect(terminal.written.at(-1)).toMatch(/0 B {2}waiting 12 s/);
+  vi.advanceTimersByTime(100);
+  bar.update(500, 1_000);
+  expect(terminal.written.at(-1)).not.toContain("waiting");
+  // what others of several downloads do begins nothing anew
+  bar.start();
+  vi.advanceTimersByTime(30_000);
+  expect(terminal.written.at(-1)).toMatch(/50%.*waiting 30 s/);
+  expect(terminal.written.at(-1)).not.toContain("left");
+  vi.advanceTimersByTime(100);
+  bar.update(600, 1_000);
+  expect(terminal.written.at(-1)).not.toContain("waiting");
+  bar.clear();
+  vi.useRealTimers();
+});
+
 test("draws nothing without a terminal", () => {
   const pipe = screen(false);
   const bar = createProgressBar(pipe);
+  bar.start();
   bar.update(1, 2);
   bar.clear();
   expect(pipe.written).toEqual([]);

@@ -54,12 +54,19 @@ async function ask(method: string, params: object, capabilities: object = {}): P
 const save = (args: object, capabilities?: object) =>
   ask("tools/call", { name: "save_file", arguments: args }, capabilities);
 
+/** What ChatGPT fills in, of an argument that is declared with exactly these. */
+const hostFields = ["download_url", "file_id", "mime_type", "file_name"];
+
 test("save_file says what its argument is", async () => {
   const { result } = await ask("tools/list", {});
   const { inputSchema } = result.tools.find(({ name }: any) => name === "save_file");
   expect(inputSchema.required ?? []).toEqual([]);
-  expect(inputSchema.properties.file).toMatchObject({
-    description: expect.stringMatching(/^Omit it/),
+  expect(inputSchema.properties.file).toMatchObject({ type: "object" });
+  expect(Object.keys(inputSchema.properties.file.properties)).toEqual(hostFields);
+  // a model that is told to leave it out hands over no file, and hosts keep these words
+  expect(JSON.stringify(inputSchema)).not.toMatch(/omit|leave|without/i);
+  expect(inputSchema.properties.uri).toMatchObject({
+    type: "string",
     format: "uri",
     [FILE_KEYWORD]: { maxSize: expect.any(Number) },
   });
@@ -67,7 +74,7 @@ test("save_file says what its argument is", async () => {
 
 test("a file in the call is saved under the name that it was given", async () => {
   const file = `data:text/plain;name=${encodeURIComponent("Grüße an alle.txt")};base64,SGFsbG8=`;
-  const { result } = await save({ file });
+  const { result } = await save({ uri: file });
   expect(result.content).toEqual([{ type: "text", text: "Saved as Grüße an alle.txt, 5 B" }]);
   expect(await readFile(join(inbox, "Grüße an alle.txt"), "utf8")).toBe("Hallo");
 });
@@ -85,9 +92,9 @@ test("hosts that hand files over learn of the argument, and no private address i
 
 test("a name that is taken gets a number, and the answer says so", async () => {
   const file = "data:text/plain;name=readme.md;base64,SGFsbG8=";
-  await save({ file });
+  await save({ uri: file });
   const other = "data:text/plain;name=readme.md;base64,V29ybGQ=";
-  const { result } = await save({ file: other });
+  const { result } = await save({ uri: other });
   const text = "Saved as readme (1).md, 5 B; the name was taken";
   expect(result.content).toEqual([{ type: "text", text }]);
   expect(result.structuredContent).toMatchObject({ name: "readme (1).md", size: 5 });
@@ -109,11 +116,7 @@ test("a call that a host repeats, at once or later, gets the same answer and sav
     return result.file.uri;
   };
   const named = "data:text/plain;name=again.md;base64,SGFsbG8=";
-  for (const args of [
-    { upload_id: first.upload_id },
-    { file: await uploaded() },
-    { file: named },
-  ]) {
+  for (const args of [{ upload_id: first.upload_id }, { uri: await uploaded() }, { uri: named }]) {
     const before = await readdir(inbox);
     const twins = await Promise.all([save(args), save(args)]);
     const later = await save(args);
@@ -126,13 +129,13 @@ test("a call that a host repeats, at once or later, gets the same answer and sav
     await rm(join(inbox, later.result.structuredContent.name));
     const gone = await save(args);
     // bytes in the call can be saved again
-    expect("error" in gone || gone.result.isError === true).toBe(args.file !== named);
+    expect("error" in gone || gone.result.isError === true).toBe(args.uri !== named);
   }
 });
 
 test("the name of a file in the call leads nowhere else", async () => {
   const file = `data:text/plain;name=${encodeURIComponent("../../escaped.txt")};base64,SGFsbG8=`;
-  expect((await save({ file })).result.structuredContent.name).toBe("escaped.txt");
+  expect((await save({ uri: file })).result.structuredContent.name).toBe("escaped.txt");
   expect(await readdir(root)).not.toContain("escaped.txt");
 });
 
@@ -142,7 +145,7 @@ test("a program is not saved as a picture by its name alone", async () => {
     Buffer.alloc(64),
   ]);
   const file = `data:application/octet-stream;name=cat.png;base64,${elf.toString("base64")}`;
-  expect((await save({ file })).result.isError).toBe(true);
+  expect((await save({ uri: file })).result.isError).toBe(true);
   expect(await readdir(inbox)).not.toContain("cat.png");
 });
 
@@ -159,7 +162,7 @@ test("bytes that come without a name get the one that was declared", async () =>
     body: "%PDF-1.4\n",
   });
   expect(sent.status).toBeLessThan(300);
-  expect((await save({ file: file.uri })).result.structuredContent.name).toBe("Bericht 2026.pdf");
+  expect((await save({ uri: file.uri })).result.structuredContent.name).toBe("Bericht 2026.pdf");
 });
 
 test("without a file the user is shown the page", async () => {

@@ -79,6 +79,14 @@ describe("the real program", () => {
     expect(await readdir(out)).toEqual(["big.bin"]);
   });
 
+  test("a file is saved by its name alone, and a missing one is refused with the nearest", async () => {
+    const { content } = await client.callTool("save_to", { uri: "/Big.bin" });
+    expect(content.at(-1).text).toBe(`Found as ${uri}`);
+    expect(await readdir(out)).toEqual(["big.bin"]);
+    const { isError, content: words } = await client.callTool("save_to", { uri: "bog.bin" });
+    expect([isError, words[0].text]).toEqual([true, expect.stringContaining(`Nearest: ${uri}`)]);
+  });
+
   test("folders of the path are made, and a slash at its end stands for the own name", async () => {
     await client.callTool("save_to", { uri, path: "2026/q1/copy.bin" });
     await client.callTool("save_to", { uri, path: "2026/q2/" });

@@ -72,7 +72,7 @@ test("the holder of the token of a public address makes links that need none", a
 
 test("a public server without a token has no links: every stranger could make some", async () => {
   const { served, call } = await serveBehind(["--allow-anonymous"]);
-  expect(namesOf(await call("tools/list"))).toEqual(["list_files", "read_file"]);
+  expect(namesOf(await call("tools/list"))).toEqual(["list_files", "read_file", "stat_file"]);
   await served.end();
 });
 

@@ -64,7 +64,12 @@ test.each(clients.filter((name) => isDeep || name !== "SDK 2, MCP 2025-11-25"))(
   async (client) => {
     await using connected = await stdioClients[client]([files, "--stdio"]);
     const { tools } = await connected.listTools();
-    expect(tools.map(({ name }) => name)).toEqual(["list_files", "read_file", "get_download_link"]);
+    expect(tools.map(({ name }) => name)).toEqual([
+      "list_files",
+      "read_file",
+      "stat_file",
+      "get_download_link",
+    ]);
     const read = await connected.callTool("read_file", { uri: "files://local/notes.txt" });
     expect(read.content[0].text).toBe("one\ntwo\n");
     const { structuredContent } = await connected.callTool("get_download_link", {

@@ -97,6 +97,16 @@ test("the command's own advice takes the place of the library's", () => {
   expect(describeFailure(error).line).toBe('"a" has 9 bytes; raise --max-size to take it');
 });
 
+test.each(["throttled", "unavailable", "timeout"] as const)(
+  "a server that says how long it wants to be left alone is given that long: %s",
+  (code) => {
+    const error = new SluiceError(code, "client: x: busy; try again later", {
+      retryAfterMs: 11_200,
+    });
+    expect(describeFailure(error).line).toBe("x: busy; wait 12 s and run the same command again");
+  },
+);
+
 test("a table row lines up with its heading and ends with the URI", () => {
   const row = formatTableRow({
     uri: "files://local/node",

@@ -58,6 +58,7 @@ export {
   sanitizeFileName,
   trueFileName,
 } from "./headers/file-name.ts";
+export { foldName } from "./headers/folded-name.ts";
 export { parseHttpDate, parseRetryAfter } from "./headers/http-date.ts";
 export { linkWith } from "./headers/link-header.ts";
 export {
@@ -161,7 +162,13 @@ export {
   type Transfer,
   type TransferEvent,
 } from "./transfer/transfer.ts";
-export { decodeAnyBase64, decodeBase64, decodeBase64Url, encodeBase64, encodeBase64Url } from "./bytes/base64.ts";
+export {
+  decodeAnyBase64,
+  decodeBase64,
+  decodeBase64Url,
+  encodeBase64,
+  encodeBase64Url,
+} from "./bytes/base64.ts";
 export { builtInModule } from "./bytes/built-in-module.ts";
 export { createFlowBody, flowOf } from "./bytes/byte-flow.ts";
 export { ByteQueue, joinChunks } from "./bytes/byte-queue.ts";

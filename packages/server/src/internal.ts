@@ -54,3 +54,4 @@ export { callerOf, revisionOf } from "./calls/request-caller.ts";
 export type { RpcFault } from "./faults/rpc-fault.ts";
 export { toolError, toolFault } from "./faults/advice.ts";
 export { callInV2, serverInV2 } from "./calls/sdk-v1.ts";
+export { optionalInput, toolSchema, withoutDialect } from "./tools/tool-input.ts";

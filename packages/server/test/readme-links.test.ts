@@ -144,12 +144,13 @@ test("the tools of the docs", async () => {
   };
   const createServer = () => new McpServer({ name: "acme", version: "1.0.0" });
   const all = () => sluice.attach(createServer(), { tools: true });
-  expect(await list(all)).toEqual(["list_files", "read_file", "get_download_link"]);
+  expect(await list(all)).toEqual(["list_files", "read_file", "stat_file", "get_download_link"]);
 
   function createNamed(): McpServer {
     const mcp = createServer();
     // #region names
-    sluice.attach(mcp, { tools: { list: "list_reports", read: "read_report", link: false } });
+    const tools = { list: "list_reports", read: "read_report", stat: false, link: false } as const;
+    sluice.attach(mcp, { tools });
     // #endregion
     return mcp;
   }

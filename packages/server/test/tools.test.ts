@@ -1,82 +1,31 @@
-import {
-  createMcpHandler,
-  McpServer,
-  requireScopes,
-  type AuthInfo,
-} from "@modelcontextprotocol/server";
+import { McpServer, requireScopes } from "@modelcontextprotocol/server";
 import { createKeyRing, generateKey } from "@sluice/core";
 import { createMemoryStores } from "@sluice/state";
 import { createMemoryStateStore } from "@sluice/state/internal";
 import { createMemoryBackend } from "@sluice/storage";
-import type { SluiceOptions, ToolOptions } from "@sluice/server";
+import type { ToolOptions } from "@sluice/server";
+import { RateLimiterMemory } from "rate-limiter-flexible";
 import { describe, expect, test } from "vitest";
 import { createHouse } from "./redeeming.ts";
+import { createTooled, type TooledOptions } from "./tooled.ts";
 
-const names = Array.from({ length: 120 }, (_, n) => `many/${String(n).padStart(3, "0")}.txt`);
+const names = Array.from({ length: 320 }, (_, n) => `many/${String(n).padStart(3, "0")}.txt`);
 const storage = createMemoryBackend({
   "a.txt": "one\ntwo\n",
   "b.bin": new Uint8Array([0, 1, 2]),
   "hidden.txt": "secret",
   ...Object.fromEntries(names.map((name) => [name, name])),
 });
-
-/** A server with the tools, and what a model does with it. */
-function tooled({
-  tools = true,
-  own = "own://registered",
-  authInfo,
-  isUnresolved = false,
-  maxReadBytes,
-  ...options
-}: Partial<SluiceOptions> & {
-  tools?: boolean | ToolOptions;
-  /** A resource that the server's author registered. */
-  own?: string;
-  authInfo?: AuthInfo;
-  /** The author tells no callers apart. */
-  isUnresolved?: boolean;
-} = {}) {
-  const house = createHouse({
-    storage,
-    anonymous: true,
-    links: {},
-    stores: createMemoryStores(),
-    access: (_who, of) => (of.includes("hidden") ? "hide" : "allow"),
-    ...(maxReadBytes !== undefined && { maxReadBytes }),
-    ...(isUnresolved && { principal: undefined as never }),
-    ...options,
-  } as Partial<SluiceOptions>);
-  const handler = createMcpHandler(() => {
-    const mcp = new McpServer({ name: "test", version: "1.0.0" });
-    mcp.registerResource("own", own, {}, () => ({ contents: [] }));
-    return house.sluice.attach(mcp, { tools });
-  });
-  const ask = async (method: string, params: object = {}) => {
-    const body = { jsonrpc: "2.0", id: 1, method, params };
-    const response = await handler.fetch(
-      new Request("http://127.0.0.1/mcp", {
-        method: "POST",
-        headers: {
-          "content-type": "application/json",
-          accept: "application/json, text/event-stream",
-        },
-        body: JSON.stringify(body),
-      }),
-      { parsedBody: body, ...(authInfo && { authInfo }) },
-    );
-    const message = JSON.parse(/^data: ?(\{.*\})$/m.exec(await response.text())![1]!);
-    return message.result ?? message.error;
-  };
-  const call = (name: string, args: object = {}) => ask("tools/call", { name, arguments: args });
-  return { ...house, ask, call };
-}
+const tooled = (options: TooledOptions = {}) =>
+  createTooled({ storage, ...options } as TooledOptions);
 
 describe("the tools", () => {
-  test("are list_files, read_file and get_download_link, read-only, each with the shape of its answer", async () => {
+  test("are list_files, read_file, stat_file and get_download_link, read-only, each with the shape of its answer", async () => {
     const { tools } = await tooled().ask("tools/list");
     expect(tools.map(({ name }: { name: string }) => name)).toEqual([
       "list_files",
       "read_file",
+      "stat_file",
       "get_download_link",
     ]);
     for (const { annotations, outputSchema } of tools) {
@@ -86,9 +35,9 @@ describe("the tools", () => {
   });
 
   test("have the names that the author gives; a link tool needs links", async () => {
-    const named = tooled({ tools: { list: "ls", read: false, link: "share" } });
+    const named = tooled({ tools: { list: "ls", read: false, stat: "about", link: "share" } });
     const { tools } = await named.ask("tools/list");
-    expect(tools.map(({ name }: { name: string }) => name)).toEqual(["ls", "share"]);
+    expect(tools.map(({ name }: { name: string }) => name)).toEqual(["ls", "about", "share"]);
     const { links: _links, ...without } = { links: undefined, access: () => "allow" as const };
     const house = createHouse({ anonymous: true, ...without });
     const attach = (given: boolean | ToolOptions) =>
@@ -106,7 +55,7 @@ describe("list_files", () => {
     do {
       const { structuredContent, content } = await call("list_files", { cursor });
       const page = structuredContent.files.map(({ uri }: { uri: string }) => uri);
-      expect(page.length).toBeLessThanOrEqual(50);
+      expect(page.length).toBeLessThanOrEqual(200);
       expect(content[0].text.split("\n").slice(0, page.length)).toEqual(
         page.map((uri: string) => expect.stringContaining(uri)),
       );
@@ -114,9 +63,7 @@ describe("list_files", () => {
       cursor = structuredContent.next_cursor;
       expect(content[0].text).toContain(cursor ?? "");
     } while (cursor !== undefined);
-    expect(seen.toSorted()).toEqual(
-      ["a.txt", "b.bin", ...names].map((name) => `files://demo/${name}`),
-    );
+    expect(seen).toEqual(["a.txt", "b.bin", ...names].map((name) => `files://demo/${name}`));
   });
 
   test("gives a caller no cursor of another one", async () => {
@@ -146,7 +93,7 @@ describe("list_files", () => {
     const { next_cursor: cursor } = structuredContent;
     expect((await call("list_files", { folder, cursor })).isError).toBeUndefined();
     expect((await call("list_files", { cursor })).isError).toBe(true);
-    for (const wrong of ["other://x/", "files://demo/many", "nonsense"]) {
+    for (const wrong of ["other://x/", "files://demo/none", "nonsense"]) {
       const { isError, content } = await call("list_files", { folder: wrong });
       expect([isError, content[0].text]).toEqual([true, expect.stringContaining(wrong)]);
     }
@@ -338,3 +285,21 @@ test("a refusal repeats little of a URI, on one line", async () => {
   }
   expect(JSON.stringify(await ask("resources/read", { uri })).length).toBeLessThan(1_000);
 });
+
+test.each(["list_files", "read_file", "stat_file", "get_download_link"])(
+  "%s tells a model how many seconds to wait",
+  async (name) => {
+    const limiter = new RateLimiterMemory({ points: 1, duration: 30 });
+    const { call } = tooled({
+      principal: () => ({ issuer: "i", subject: "s", clientId: "c" }),
+      rates: { requests: { perPrincipal: limiter } },
+    });
+    const args = name === "list_files" ? {} : { uri: "files://demo/a.txt" };
+    expect((await call(name, args)).isError).toBeUndefined();
+    const { isError, content } = await call(name, args);
+    expect([isError, content[0].text]).toEqual([
+      true,
+      expect.stringMatching(/Too many requests: try again in (2\d|30) s$/),
+    ]);
+  },
+);

@@ -31,8 +31,9 @@ export type { AskForFiles, FileRequest } from "./ask/ask-for-files.ts";
 export { uploadIdInput, uploadRequiredOutput, type UploadRequired } from "./ask/upload-required.ts";
 export {
   fileInput,
+  hostFileInput,
   openAiFileMeta,
   type FileArgument,
   type FileInputTerms,
-  type HandedOverFile,
+  type HostFile,
 } from "./files-sep-2631/file-input.ts";

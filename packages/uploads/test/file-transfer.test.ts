@@ -319,7 +319,7 @@ test.each(eras)(
 );
 
 test.each(eras)(
-  "%s: a tool's argument is declared with x-mcp-file on a URI string, or the object that a host hands over",
+  "%s: a tool's argument is declared with x-mcp-file on a URI string",
   async (era) => {
     const inputSchema = z.object({
       document: fileInput({
@@ -339,7 +339,7 @@ test.each(eras)(
     expect(tools.find(({ name }) => name === "analyze")?.inputSchema).toMatchObject({
       properties: {
         document: {
-          anyOf: [{ type: "string" }, { type: "object" }],
+          type: "string",
           format: "uri",
           description: "The document to analyze.",
           "x-mcp-file": {

@@ -2,7 +2,7 @@ import { createServer, type RequestListener } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
-import { fileInput, openAiFileMeta, type FileInputTerms } from "../src/index.ts";
+import { fileInput, hostFileInput, openAiFileMeta, type FileInputTerms } from "../src/index.ts";
 import { connectAnswerer, createToolServer, eras } from "./asking.ts";
 import { noise, startUploadServer, type UploadServerOptions } from "./upload-server.ts";
 
@@ -34,16 +34,24 @@ async function start({ terms = {}, trustedOrigins = [], options, era = "legacy" 
     (mcp) =>
       mcp.registerTool(
         "read",
-        { inputSchema: z.object({ file: fileInput(terms) }), _meta: openAiFileMeta(["file"]) },
-        async ({ file }, ctx) => {
-          const { name, size, mimeType } = await server.uploads.open(file, terms, { mcp, ctx });
+        {
+          inputSchema: z.object({
+            file: hostFileInput().optional(),
+            uri: fileInput(terms).default(""),
+          }),
+          _meta: openAiFileMeta(["file"]),
+        },
+        async ({ file, uri }, ctx) => {
+          const argument = file ?? uri;
+          const { name, size, mimeType } = await server.uploads.open(argument, terms, { mcp, ctx });
           return { content: [{ type: "text", text: `${name} ${size} ${mimeType}` }] };
         },
       ),
   );
   const client = await connectAnswerer({ era, fetch, capabilities: {}, token: "alice" });
   const read = async (file: object | string): Promise<string> => {
-    const { content } = await client.callTool({ name: "read", arguments: { file } });
+    const args = typeof file === "string" ? { uri: file } : { file };
+    const { content } = await client.callTool({ name: "read", arguments: args });
     return (content as { text: string }[])[0]!.text;
   };
   return { ...server, client, read };
@@ -62,6 +70,9 @@ test.each(eras)("%s: a file that a host hands over is fetched and kept", async (
     "r.txt 8 text/plain",
   );
   expect(await read(handed(`${origin}/notes.txt`))).toMatch(/^notes.txt 8 /);
+  // null stands for what the host does not know
+  const unnamed = handed(`${origin}/notes.txt`, { file_name: null, mime_type: "" });
+  expect(await read(unnamed)).toMatch(/^notes.txt 8 /);
   // the other forms work beside it
   expect(await read("data:text/plain;name=a.txt,abc")).toBe("a.txt 3 text/plain");
   expect((await files()).length).toBeGreaterThan(2);
@@ -69,12 +80,16 @@ test.each(eras)("%s: a file that a host hands over is fetched and kept", async (
   const tool = tools.find(({ name }) => name === "read");
   expect(tool?._meta).toEqual({ "openai/fileParams": ["file"] });
   expect(tool?.inputSchema.properties).toMatchObject({
-    file: {
-      anyOf: [{ type: "string" }, { type: "object", required: ["download_url", "file_id"] }],
-      format: "uri",
-      "x-mcp-file": {},
-    },
+    uri: { type: "string", format: "uri", "x-mcp-file": {} },
+    file: { type: "object", required: ["download_url", "file_id"] },
   });
+  // ChatGPT fills in these, and no file that is declared with others
+  expect(Object.keys(Object(tool?.inputSchema.properties?.["file"]).properties)).toEqual([
+    "download_url",
+    "file_id",
+    "mime_type",
+    "file_name",
+  ]);
 });
 
 test("a URL that is not https to a public address is refused, and nothing is kept", async () => {

@@ -1,7 +1,8 @@
-import { realpath, type FileHandle, lstat, open, readlink } from "node:fs/promises";
-import { isAbsolute, join, relative, sep } from "node:path";
+import { realpath, type FileHandle, lstat, open, opendir, readlink } from "node:fs/promises";
+import { basename, dirname, isAbsolute, join, relative, sep } from "node:path";
 import { constants } from "node:fs";
 import { SluiceError } from "@sluice/core";
+import { foldName, isPlainPath } from "@sluice/core/internal";
 import { holdFolder } from "@sluice/storage-fs/internal";
 import { diskFault, namesOfOwn } from "./paths.ts";
 
@@ -21,7 +22,8 @@ export interface SendFolders {
   /** Absolute, without links. */
   readonly roots: readonly string[];
   /**
-   * Finds a file: `path` is relative to one of the folders, or absolute below one. Rejects with `not_found`,
+   * Finds a file: `path` is relative to one of the folders, or absolute below one. A name is also found if one file alone
+   * looks the same, such as one with another kind of space. Rejects with `not_found`,
    * `permission_denied` outside of them, or `untrusted` where a part of the path is a link.
    */
   find(path: string): Promise<SendableFile>;
@@ -80,19 +82,19 @@ function belowRoots(
 }
 
 async function sendable({ root, names }: SendPlace): Promise<SendableFile | undefined> {
-  const path = join(root, ...names);
-  const handle = await openStepwise(root, names).catch((error: NodeJS.ErrnoException) => {
-    if (error.code === "ENOENT" || error.code === "ENOTDIR") return undefined;
+  const opened = await openStepwise(root, names).catch((error: NodeJS.ErrnoException) => {
+    if (isMissing(error)) return undefined;
     throw diskFault(error);
   });
-  if (!handle) return undefined;
+  if (!opened) return undefined;
+  const { handle, path } = opened;
   try {
     const info = await handle.stat({ bigint: true });
     if (!info.isFile())
       throw new SluiceError("invalid_argument", "bridge: that is not a file; pass the path of one");
     return {
       path,
-      name: names.at(-1) as string,
+      name: basename(path),
       size: Number(info.size),
       identity: { dev: info.dev, ino: info.ino },
     };
@@ -101,16 +103,44 @@ async function sendable({ root, names }: SendPlace): Promise<SendableFile | unde
   }
 }
 
+function isMissing({ code }: NodeJS.ErrnoException): boolean {
+  return code === "ENOENT" || code === "ENOTDIR";
+}
+
+interface OpenedFile {
+  readonly handle: FileHandle;
+  readonly path: string;
+}
+
 /** Opens each folder before it looks for a name in it, so that no answer tells what lies behind a link. */
-async function openStepwise(root: string, names: readonly string[]): Promise<FileHandle> {
+async function openStepwise(root: string, names: readonly string[]): Promise<OpenedFile> {
+  const path = join(root, ...names);
   const folder = await holdFolder(root, names.slice(0, -1), { make: false }).catch((error) => {
     throw SluiceError.is(error) && error.code === "permission_denied" ? linkedFault() : error;
   });
   try {
-    return await openInPlace(join(root, ...names));
+    return { handle: await openInPlace(path), path };
+  } catch (error) {
+    const similar = isMissing(error as NodeJS.ErrnoException)
+      ? await findSimilar(folder.inside, basename(path))
+      : undefined;
+    if (similar === undefined) throw error;
+    const similarPath = join(dirname(path), similar);
+    return { handle: await openInPlace(similarPath), path: similarPath };
   } finally {
     await folder.close();
   }
+}
+
+/** The one name in a folder that looks the same; `undefined` if there are none or several. */
+async function findSimilar(folder: string, name: string): Promise<string | undefined> {
+  const similar: string[] = [];
+  for await (const entry of await opendir(folder))
+    if (foldName(entry.name) === foldName(name)) similar.push(entry.name);
+  const [only, another] = similar;
+  if (only === undefined || another !== undefined) return undefined;
+  // another sign may look like the dot of a hidden name
+  return isPlainPath(only) ? only : undefined;
 }
 
 /** The bytes of the file that was looked at; undefined when it is another one now. */

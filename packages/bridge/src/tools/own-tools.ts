@@ -82,7 +82,8 @@ function toolShape(name: ToolName, folders: readonly string[]): Members {
         tool: { ...text, description: "Default: the only tool that takes files" },
         argument: { ...text, description: "Argument of the tool that takes the file" },
         as: { ...text, enum: ["text"], description: "For a plain text argument: the file's text" },
-        arguments: { type: "object", description: "Other arguments of the tool" },
+        // strict hosts take no object without named members
+        arguments: { ...text, description: "Other arguments of the tool, as JSON" },
       },
       required: ["path"],
     },

@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import { SluiceError } from "@sluice/core";
 import type { Members } from "../messages/messages.ts";
 import type { SavedFiles } from "../saved/saved-files.ts";
@@ -36,8 +37,7 @@ export async function listResult(
   const all = (await listedFiles(saved, spoolFolder)).toSorted((a, b) =>
     placeOf(a) < placeOf(b) ? 1 : -1,
   );
-  const after = cursorIn(args);
-  const rest = after === undefined ? all : all.filter((file) => placeOf(file) < after);
+  const rest = after(all, optionalText(args, "cursor"));
   const files = rest.slice(0, limitIn(args));
   const last = files.at(-1);
   const more = last && rest.length > files.length ? { next_cursor: encodeCursor(last) } : {};
@@ -75,13 +75,22 @@ function placeOf({ at, path }: ListedSave): string {
   return `${at} ${path}`;
 }
 
-function encodeCursor(file: ListedSave): string {
-  return Buffer.from(placeOf(file)).toString("base64url");
+/** Short, whatever the path is: models copy it. */
+function encodeCursor({ at, path }: ListedSave): string {
+  const tag = createHash("sha256").update(path).digest("hex").slice(0, 16);
+  return `${Date.parse(at).toString(36)}.${tag}`;
 }
 
-function cursorIn(args: Members): string | undefined {
-  const text = optionalText(args, "cursor");
-  return text === undefined ? undefined : Buffer.from(text, "base64url").toString();
+/** The files behind the one of a cursor; if that is gone, those of its time and before. */
+function after(files: readonly ListedSave[], cursor: string | undefined): readonly ListedSave[] {
+  if (cursor === undefined) return files;
+  const [, time = ""] = /^([0-9a-z]{1,9})\.[0-9a-f]{16}$/.exec(cursor) ?? [];
+  if (time === "")
+    throw new SluiceError("invalid_argument", "bridge: pass the next_cursor of the page before");
+  const index = files.findIndex((file) => encodeCursor(file) === cursor);
+  if (index >= 0) return files.slice(index + 1);
+  const until = timeOf(Number.parseInt(time, 36));
+  return files.filter(({ at }) => at <= until);
 }
 
 function limitIn({ limit = defaultLimit }: Members): number {

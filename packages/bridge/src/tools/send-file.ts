@@ -55,11 +55,26 @@ export async function sendForHost(
     argument: optionalText(args, "argument"),
     isText: isAsText(args),
   });
-  const others = membersOf(args["arguments"]);
+  const others = otherArguments(args["arguments"]);
   const send: FileSend = { call, context, settings, file, taker, others };
   if (taker.kind === "base64" || taker.kind === "text") return sendInArgument(send, taker.kind);
   await ensureAgreed(send, askAboveBytes);
   return taker.kind === "uri" ? sendByUri(send) : sendWhenAsked(send);
+}
+
+/** The arguments beside the file: JSON text, or the object itself. */
+function otherArguments(given: unknown): Members {
+  const others = typeof given === "string" ? parsedJson(given) : (given ?? {});
+  if (isMembers(others)) return others;
+  throw new SluiceError("invalid_argument", 'bridge: pass arguments as JSON, such as {"name":"a"}');
+}
+
+function parsedJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
 }
 
 interface FileSend {

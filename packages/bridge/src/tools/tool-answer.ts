@@ -33,7 +33,7 @@ export function toolCallOf(
   }
   return {
     request,
-    args: membersOf(params["arguments"]),
+    args: namedArguments(params["arguments"]),
     signal,
     progress(done, total) {
       if (progressToken === undefined || performance.now() - notedAt < everyMs) return;
@@ -53,6 +53,12 @@ export function toolCallOf(
       }
     },
   };
+}
+
+/** Hosts that fill in what their model has not named send `null` or `""`: both are absent. */
+function namedArguments(given: unknown): Members {
+  const entries = Object.entries(membersOf(given)).filter(([, value]) => (value ?? "") !== "");
+  return Object.fromEntries(entries);
 }
 
 const everyMs = 500;

@@ -63,7 +63,10 @@ export async function getCommand(
   const connection = await connect(server, options);
   const bar = createProgressBar(process.stderr);
   try {
-    const consent = createConsent(options);
+    const question = createConsent(options);
+    // nothing is drawn over a question
+    const consent: typeof question = question && ((scale) => (bar.clear(), question(scale)));
+    bar.start();
     const consentOf =
       isOne || !consent ? () => consent : await askAtOnce(connection, uris, consent, options);
     const order = new SaveOrder();
@@ -74,7 +77,10 @@ export async function getCommand(
       signal: options.signal,
       run: (index, signal) => {
         const uri = uris[index] as string;
-        const place = (pathOf: () => Promise<string>) => order.enter(index, pathOf);
+        const place = (pathOf: () => Promise<string>) => {
+          bar.start();
+          return order.enter(index, pathOf);
+        };
         const request = { uri, consent: consentOf(uri), report: progressOf(), place };
         return save({ ...connection, signal }, request, { ...options, signal }).finally(() =>
           order.pass(index),

@@ -219,6 +219,7 @@ async function upload(
   let sentBytes = 0;
   let isKept = begun !== undefined;
   const startedAt = performance.now();
+  bar.start();
   try {
     const reference = await callServer(connection, () =>
       sender.upload(client, resolve(file), {

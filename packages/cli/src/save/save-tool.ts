@@ -5,7 +5,15 @@ import type { CallToolResult, McpServer, ServerContext } from "@modelcontextprot
 import { SluiceError } from "@sluice/core";
 import { definedMembers, discardSource, excerpt } from "@sluice/core/internal";
 import type { Sluice } from "@sluice/server";
-import { callerOf, revisionOf, tagOf, toolFault, type AuditEntry } from "@sluice/server/internal";
+import {
+  callerOf,
+  optionalInput,
+  revisionOf,
+  tagOf,
+  toolFault,
+  toolSchema,
+  type AuditEntry,
+} from "@sluice/server/internal";
 import type { OpenedObject } from "@sluice/storage";
 import { unlessMissing } from "@sluice/storage/plugin";
 import { createFsBackend, removeAbandonedWrites } from "@sluice/storage-fs";
@@ -124,12 +132,14 @@ export async function openSaveTool(
   }
 
   return (mcp) =>
-    void mcp.registerTool("save_to", descriptionOf(root), async ({ uri, path }, ctx) => {
+    void mcp.registerTool("save_to", descriptionOf(root), async ({ uri: given, path }, ctx) => {
       try {
-        return answerOf(await save({ mcp, ctx, uri, path }));
+        return await host.callNamed({ mcp, ctx, given }, async (uri) =>
+          answerOf(await save({ mcp, ctx, uri, path })),
+        );
       } catch (error) {
         ctx.mcpReq.signal.throwIfAborted();
-        return refusal(`${excerpt(uri)}: ${sentenceOf(error, host.onError)}`);
+        return refusal(`${excerpt(given)}: ${sentenceOf(error, host.onError)}`);
       }
     });
 }
@@ -139,9 +149,9 @@ function descriptionOf(root: string) {
   return {
     title: "Save to disk",
     description: `Saves a file of any size below ${root}. Replaces nothing.`,
-    inputSchema: z.object({
+    inputSchema: toolSchema({
       uri: z.string(),
-      path: z.string().optional().describe("Relative. Default: its name"),
+      path: optionalInput(z.string()).describe("Relative. Default: its name"),
     }),
     annotations: { destructiveHint: false },
   };

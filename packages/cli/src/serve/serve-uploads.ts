@@ -10,7 +10,7 @@ import {
 import { SluiceError } from "@sluice/core";
 import { createRecentEntries } from "@sluice/core/internal";
 import type { Sluice } from "@sluice/server";
-import { callerOf, tagOf, toolFault } from "@sluice/server/internal";
+import { callerOf, optionalInput, tagOf, toolFault, toolSchema } from "@sluice/server/internal";
 import type { WritableBackend } from "@sluice/storage";
 import { unlessMissing } from "@sluice/storage/plugin";
 import { createFsBackend, removeAbandonedWrites } from "@sluice/storage-fs";
@@ -18,16 +18,16 @@ import type { SluiceHandler } from "@sluice/transport-http";
 import {
   createUploads,
   fileInput,
+  hostFileInput,
   openAiFileMeta,
   uploadIdInput,
   type CloseUploadsOptions,
-  type FileArgument,
+  type HostFile,
   type UploadedFile,
   type Uploads,
 } from "@sluice/uploads";
 import { createFileTransfer } from "@sluice/uploads/experimental";
 import { withUploads } from "@sluice/uploads/internal";
-import { z } from "zod";
 import { isSameFile, isTaken } from "../save/save-path.ts";
 import { formatBytes } from "../terminal/quantity.ts";
 import { uploadLimits } from "./serve-limits.ts";
@@ -73,7 +73,8 @@ export async function openServedUploads(
   const outcomes = createRecentEntries<Promise<SaveOutcome>>(maxOutcomes, maxOutcomes);
 
   /** Saves the file of a call, and removes it from where it waits. */
-  async function save({ file: argument, upload_id: uploadId }: SaveInput, call: IncomingCall) {
+  async function save({ file: attached, uri, upload_id: uploadId }: SaveInput, call: IncomingCall) {
+    const argument = attached ?? uri;
     const answer =
       argument === undefined
         ? await askFor(uploads, call, { maxBytes, uploadId })
@@ -98,8 +99,8 @@ export async function openServedUploads(
 
   /** The same for calls that a host repeats, at once or later: by then what the first one names is used up. */
   async function saveOnce(input: SaveInput, { mcp, ctx }: IncomingCall): Promise<SaveOutcome> {
-    const { file, upload_id: uploadId } = input;
-    const source = typeof file === "string" && !file.startsWith("data:") ? file : uploadId;
+    const { uri, upload_id: uploadId } = input;
+    const source = uri !== undefined && !uri.startsWith("data:") ? uri : uploadId;
     if (!source) return save(input, { mcp, ctx });
     const { principal } = await sluice.host.identify(callerOf(ctx, mcp));
     const key = `${tagOf(principal) ?? ""} ${source}`;
@@ -117,11 +118,10 @@ export async function openServedUploads(
         {
           title: "Save a file",
           description:
-            "Takes a file from the user into this server's folder; without `file` it requests one.",
-          inputSchema: z.object({
-            file: fileInput(terms)
-              .describe("Omit it: the result says how the user sends the file")
-              .optional(),
+            "Saves a file of the user in this server's folder. If there is none yet, the result says how the user sends it.",
+          inputSchema: toolSchema({
+            file: optionalInput(hostFileInput()).describe("The file that the user attached"),
+            uri: optionalInput(fileInput(terms)).describe("Of an uploaded file"),
             upload_id: uploadIdInput().describe("From the result upload_required"),
           }),
           annotations: { destructiveHint: false },
@@ -148,7 +148,8 @@ export async function openServedUploads(
 }
 
 interface SaveInput {
-  readonly file?: FileArgument | undefined;
+  readonly file?: HostFile | undefined;
+  readonly uri?: string | undefined;
   readonly upload_id?: string | undefined;
 }
 

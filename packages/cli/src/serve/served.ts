@@ -1,4 +1,4 @@
-import { McpServer, type StandardSchemaWithJSON } from "@modelcontextprotocol/server";
+import { McpServer } from "@modelcontextprotocol/server";
 import type { Principal } from "@sluice/core";
 import { definedMembers } from "@sluice/core/internal";
 import { createSluice, type Sluice } from "@sluice/server";
@@ -73,49 +73,10 @@ export async function openServed(
     sluice,
     uploads,
     create() {
-      const mcp = new BriefMcpServer({ name: "sluice", version });
+      const mcp = new McpServer({ name: "sluice", version });
       sluice.attach(mcp, definedMembers({ tools: tools || undefined }));
       attachSaveTool?.(mcp);
       return uploads?.attach(mcp) ?? mcp;
     },
-  };
-}
-
-/**
- * A server whose tools do not name the dialect of their schemas: MCP has JSON Schema 2020-12 where none is named (SEP-1613),
- * and models read every name.
- */
-class BriefMcpServer extends McpServer {
-  override registerTool: McpServer["registerTool"] = (
-    name: string,
-    config: ToolConfig,
-    handler: never,
-  ) => {
-    const { inputSchema, outputSchema } = config;
-    const schemas = definedMembers({
-      inputSchema: inputSchema && withoutDialect(inputSchema),
-      outputSchema: outputSchema && withoutDialect(outputSchema),
-    });
-    return super.registerTool(name, { ...config, ...schemas } as object, handler) as never;
-  };
-}
-
-interface ToolConfig {
-  readonly inputSchema?: StandardSchemaWithJSON;
-  readonly outputSchema?: StandardSchemaWithJSON;
-}
-
-type MakeSchema = StandardSchemaWithJSON["~standard"]["jsonSchema"]["input"];
-
-function withoutDialect({ "~standard": standard }: StandardSchemaWithJSON): StandardSchemaWithJSON {
-  const { jsonSchema, validate, vendor, version: edition } = standard;
-  const schemas = { input: briefly(jsonSchema.input), output: briefly(jsonSchema.output) };
-  return { "~standard": { version: edition, vendor, validate, jsonSchema: schemas } };
-}
-
-function briefly(make: MakeSchema): MakeSchema {
-  return (options) => {
-    const { $schema: _, ...schema } = make(options);
-    return schema;
   };
 }

@@ -1,7 +1,7 @@
 import { ProtocolError, ProtocolErrorCode } from "@modelcontextprotocol/client";
 import { SluiceError, type SluiceErrorCode } from "@sluice/core";
 import { errorTable, type Reason, tlsFault } from "@sluice/core/internal";
-import { answerOrigin, causesOf } from "../terminal/failure.ts";
+import { answerOrigin, causesOf, waitHint } from "../terminal/failure.ts";
 
 /** What a call to a server needs besides the call itself. */
 export interface ServerCall {
@@ -43,8 +43,12 @@ const methodNotFound: number = ProtocolErrorCode.MethodNotFound;
 /** What a server answered, in its words: the cause is in its log. */
 function answeredError(server: string, answer: ProtocolError): SluiceError {
   const text = answer.message.slice(0, maxText);
-  return new SluiceError(codeOf(answer), `${server} answered: ${text}; its log says why`, {
+  const { retryAfterMs } = Object(answer.data) as { readonly retryAfterMs?: unknown };
+  const waitMs = typeof retryAfterMs === "number" ? retryAfterMs : undefined;
+  const advice = waitMs === undefined ? "its log says why" : waitHint(waitMs);
+  return new SluiceError(codeOf(answer), `${server} answered: ${text}; ${advice}`, {
     cause: answer,
+    retryAfterMs: waitMs,
     origin: answerOrigin,
   });
 }

@@ -119,8 +119,15 @@ function hintFor(error: SluiceError, takesOutput: boolean): string | undefined {
   // what it says ends with what to do
   if (error.code === "protocol" && isTlsFault(error)) return undefined;
   const errno = localErrno(error);
+  if (errno === undefined && error.retryAfterMs !== undefined && error.retryable)
+    return waitHint(error.retryAfterMs);
   if (errno === undefined) return hints[error.code];
   return localHints[takesOutput ? "get" : "other"][errno] ?? hints[error.code];
+}
+
+/** What to do if a server said how long it wants to be left alone. */
+export function waitHint(retryAfterMs: number): string {
+  return `wait ${Math.max(1, Math.ceil(retryAfterMs / 1_000))} s and ${runAgain}`;
 }
 
 /** True for a server whose certificate is not trusted: no option of ours makes it so. */

@@ -2,6 +2,8 @@ import { formatBytes, formatDuration } from "./quantity.ts";
 
 /** Shows how far a download is. */
 export interface ProgressBar {
+  /** Shows that the first byte is waited for, unless there is one: a server may ask for patience. */
+  start(): void;
   /** Tells how many bytes are there, and how many there will be when that is known. */
   update(receivedBytes: number, size?: number): void;
   /** Wipes the bar, so that something can be printed where it was. */
@@ -17,37 +19,67 @@ export interface ProgressScreen {
 
 const redrawMs = 80;
 const idleMs = 500;
+/** A shorter pause is not shown as one. */
+const minWaitMs = 2_000;
 
 /**
  * A bar on `screen`, redrawn in place: as bytes come, and without any twice a second, so that a stalled download shows
- * its rate falling. Draws nothing if `screen` is not a terminal.
+ * its rate falling, and for how long it has waited. Draws nothing if `screen` is not a terminal.
  */
 export function createProgressBar(
   screen: ProgressScreen,
   options: { readonly now?: () => number } = {},
 ): ProgressBar {
-  if (!screen.isTTY) return { update() {}, clear() {} };
+  if (!screen.isTTY) return { start() {}, update() {}, clear() {} };
   const { now = () => performance.now() } = options;
   const speed = createSpeedometer();
   let drawnAt = -Infinity;
+  let changedAt = 0;
+  let latest: { readonly bytes: number; readonly size: number | undefined } | undefined;
   let idle: NodeJS.Timeout | undefined;
+
+  function schedule(): void {
+    clearTimeout(idle);
+    idle = setTimeout(redraw, idleMs).unref();
+  }
+
+  function redraw(): void {
+    const nowMs = now();
+    if (latest) speed.note(latest.bytes, nowMs);
+    if (latest || nowMs - changedAt >= minWaitMs) draw(nowMs);
+    schedule();
+  }
+
+  function draw(nowMs: number): void {
+    drawnAt = nowMs;
+    // the last column stays free: some terminals wrap when it is written to
+    const columns = (screen.columns ?? 80) - 1;
+    const { bytes: receivedBytes = 0, size } = latest ?? {};
+    const { bytesPerSecond } = speed;
+    const facts = { receivedBytes, size, bytesPerSecond, waitedMs: nowMs - changedAt };
+    screen.write(`\r${formatProgress(facts, columns)}\u001b[K`);
+  }
+
   return {
-    update(receivedBytes, size) {
+    start() {
+      if (latest) return;
+      changedAt = now();
+      schedule();
+    },
+    update(bytes, size) {
       const nowMs = now();
-      speed.note(receivedBytes, nowMs);
+      speed.note(bytes, nowMs);
+      if (bytes !== latest?.bytes) changedAt = nowMs;
+      latest = { bytes, size };
       if (nowMs - drawnAt < redrawMs) return;
-      drawnAt = nowMs;
-      // the last column stays free: some terminals wrap when it is written to
-      const columns = (screen.columns ?? 80) - 1;
-      const facts = { receivedBytes, size, bytesPerSecond: speed.bytesPerSecond };
-      screen.write(`\r${formatProgress(facts, columns)}\u001b[K`);
-      clearTimeout(idle);
-      idle = setTimeout(() => this.update(receivedBytes, size), idleMs).unref();
+      draw(nowMs);
+      schedule();
     },
     clear() {
       clearTimeout(idle);
       if (drawnAt > -Infinity) screen.write("\r\u001b[K");
       drawnAt = -Infinity;
+      latest = undefined;
     },
   };
 }
@@ -89,6 +121,8 @@ interface ProgressFacts {
   /** Bytes in all, when known. */
   readonly size?: number | undefined;
   readonly bytesPerSecond?: number | undefined;
+  /** Since the last byte came. */
+  readonly waitedMs?: number;
 }
 
 const widestBar = 40;
@@ -100,7 +134,7 @@ const eighths = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"] as const;
  * fit is left out, the bar first, then what stands furthest to the right.
  */
 export function formatProgress(facts: ProgressFacts, columns: number): string {
-  const { receivedBytes, size, bytesPerSecond } = facts;
+  const { receivedBytes, size, bytesPerSecond, waitedMs = 0 } = facts;
   const parts: string[] = [];
   const fraction = size === undefined ? undefined : size === 0 ? 1 : receivedBytes / size;
   if (fraction !== undefined) parts.push(`${Math.floor(Math.min(fraction, 1) * 100)}%`.padStart(4));
@@ -114,6 +148,11 @@ export function formatProgress(facts: ProgressFacts, columns: number): string {
     const secondsLeft = size === undefined ? undefined : (size - receivedBytes) / bytesPerSecond;
     if (secondsLeft !== undefined && Number.isFinite(secondsLeft) && secondsLeft >= 0)
       parts.push(`${formatDuration(secondsLeft * 1000)} left`);
+  }
+  // what the rate says of the time left is not so while nothing comes
+  if (waitedMs >= minWaitMs) {
+    if (parts.at(-1)?.endsWith(" left")) parts.pop();
+    parts.push(`waiting ${formatDuration(waitedMs)}`);
   }
   while (parts.length > 1 && parts.join("  ").length > columns) parts.pop();
   const text = parts.join("  ");
@@ -136,7 +175,10 @@ export type ReportProgress = (receivedBytes: number, size?: number) => void;
  * Shows `count` downloads on one bar: the bytes of all, and of how many once each has told its size. Gives a function for
  * each download.
  */
-export function shareProgress(bar: ProgressBar, count: number): () => ReportProgress {
+export function shareProgress(
+  bar: Pick<ProgressBar, "update">,
+  count: number,
+): () => ReportProgress {
   let receivedBytes = 0;
   let totalBytes = 0;
   let sized = 0;

@@ -48,8 +48,8 @@ export interface AttachOptions {
    */
   readonly stream?: boolean | "registered";
   /**
-   * Registers tools for models, in every host: `list_files`, `read_file` and, where `links` of the Sluice is set,
-   * `get_download_link`. They know what the storages have, and not what the author registered. Default: none.
+   * Registers tools for models, in every host: `list_files`, `read_file`, `stat_file` and, where `links` of the Sluice is
+   * set, `get_download_link`. They know what the storages have, and not what the author registered. Default: none.
    */
   readonly tools?: boolean | ToolOptions;
   /**

@@ -51,8 +51,18 @@ export function contentHeads(storage: StorageBackend, key: string): ContentHeads
 async function look(
   storage: StorageBackend,
   key: string,
-  { info, options }: { info: ObjectInfo; options: CallOptions },
+  looked: { info: ObjectInfo; options: CallOptions },
 ): Promise<boolean> {
+  const bytes = await readHead(storage, key, looked);
+  return bytes !== undefined && beginsAsText(looked.info, bytes);
+}
+
+/** The first 8 KiB of an object, decoded; `undefined` for a coding that is not known. */
+export async function readHead(
+  storage: Pick<StorageBackend, "open">,
+  key: string,
+  { info, options }: { info: ObjectInfo; options: CallOptions },
+): Promise<Uint8Array | undefined> {
   const { etag, size } = info;
   const call = { ...options, ...definedMembers({ ifMatch: etag }) };
   const range = { start: 0, end: Math.min(headBytes, size ?? headBytes) };
@@ -63,8 +73,7 @@ async function look(
     throw error;
   });
   const head = opened ? await headOf(opened) : new Uint8Array();
-  const bytes = await decodeHead(head, info.contentEncoding, headBytes);
-  return bytes !== undefined && beginsAsText(info, bytes);
+  return decodeHead(head, info.contentEncoding, headBytes);
 }
 
 /** Of an object whose size was not known. */

@@ -84,7 +84,7 @@ const isBinary: readonly boolean[] = Array.from(
 );
 
 /** A PDF may be written in ASCII alone. */
-function isPdf(head: Uint8Array): boolean {
+export function isPdf(head: Uint8Array): boolean {
   return [0x25, 0x50, 0x44, 0x46, 0x2d].every((byte, at) => head[at] === byte);
 }
 

@@ -93,7 +93,10 @@ export function faultOf(
   if (!SluiceError.is(error)) return rpcFault("internal", revision, details);
   const reason = reasons[error.code] ?? "internal";
   if (reason !== "busy") return rpcFault(reason, revision, details);
-  return rpcFault(reason, revision, { ...details, retryAfterMs: error.retryAfterMs });
+  const { retryAfterMs } = error;
+  // most hosts show the message only
+  const hint = retryAfterMs === undefined ? undefined : `Wait ${Math.ceil(retryAfterMs / 1_000)} s`;
+  return rpcFault(reason, revision, { ...details, retryAfterMs, hint });
 }
 
 const reasons: Readonly<Partial<Record<SluiceErrorCode, Reason>>> = {

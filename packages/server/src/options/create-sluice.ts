@@ -22,6 +22,7 @@ import { ensureDeliveryOptions } from "../storage/delivery-policy.ts";
 import { storageMount, defaultMaxReadBytes, namePrefixOf } from "../storage/mount.ts";
 import { Mounts } from "../storage/mounts.ts";
 import { providerMount } from "../storage/provider-mount.ts";
+import { callNamed } from "../tools/named-call.ts";
 import { Grants } from "../urls/grants.ts";
 import { createLink, type CreateLink } from "../urls/create-link.ts";
 import { Redemptions } from "../urls/redeem.ts";
@@ -154,7 +155,6 @@ export function createSluice(options: SluiceOptions = {}): Sluice {
       calls,
       mounts,
       reader,
-      listing: { ...listing, pageSize: toolPageSize },
       link: (...asked) => link(...asked),
       hasLinks,
       onError,
@@ -219,6 +219,7 @@ export function createSluice(options: SluiceOptions = {}): Sluice {
       tokens,
       isSelfAuthenticating: (token) => grants.isSelfAuthenticating(token),
       walk: (request) => walkFolder(mounts, request),
+      callNamed: (call, run) => callNamed({ calls, mounts }, call, run),
       listen: (request) => listen(listening, request),
       redeem: (request) => redemptions.redeem(request),
       bindSession,
@@ -256,6 +257,3 @@ export function createSluice(options: SluiceOptions = {}): Sluice {
     },
   };
 }
-
-/** Files in a page for a model. */
-const toolPageSize = 50;

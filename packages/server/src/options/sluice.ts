@@ -1,4 +1,4 @@
-import type { McpServer } from "@modelcontextprotocol/server";
+import type { CallToolResult, McpServer } from "@modelcontextprotocol/server";
 import type { KeyRing } from "@sluice/core";
 import type { Stores } from "@sluice/state";
 import type { BindSession } from "../access/bound-sessions.ts";
@@ -13,6 +13,7 @@ import type { CreateResourceLink } from "../resources/resource-link.ts";
 import type { WalkedObject, WalkRequest } from "../resources/walk-folder.ts";
 import type { AuthorizationRequest, AuthorizedStorage } from "../storage/authorized-storage.ts";
 import type { ProviderOptions } from "../storage/provider-mount.ts";
+import type { NamedCall } from "../tools/named-call.ts";
 import type { MintedGrant } from "../urls/grants.ts";
 import type { CreateLink } from "../urls/create-link.ts";
 import type { LinkTerms, TokenForm } from "../urls/grant-options.ts";
@@ -138,6 +139,14 @@ export interface Host {
    * `not_found` for a folder of no storage.
    */
   readonly walk: (request: WalkRequest) => AsyncGenerator<WalkedObject>;
+  /**
+   * Runs a tool for the file that a model names: as it is given, else as it is found without doubt. Rejects with the names that
+   * may be meant.
+   */
+  readonly callNamed: (
+    call: NamedCall,
+    run: (uri: string) => Promise<CallToolResult>,
+  ) => Promise<CallToolResult>;
   /** Takes part in a `subscriptions/listen` request over HTTP. */
   readonly listen: Listen;
   /** Answers a GET or HEAD to a download URL or a link. Never rejects. */

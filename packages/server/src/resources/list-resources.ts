@@ -19,7 +19,6 @@ import { prefixIn, type Mount } from "../storage/mount.ts";
 import { isThereFor, type Mounts } from "../storage/mounts.ts";
 import { streamableMark, type EntryFacts } from "../storage/resource-metadata.ts";
 import { visiblePage, type VisiblePage } from "./visible-page.ts";
-import { folderIn } from "./walk-folder.ts";
 
 /** What lists are made with. */
 export interface ListParts {
@@ -30,35 +29,6 @@ export interface ListParts {
   /** URL of the endpoint, for which alone cursors are good. */
   readonly audience: string;
   readonly pageSize: number | undefined;
-}
-
-/** A page of the mounts, or of one folder, for a tool. */
-interface FilePage {
-  readonly resources: readonly Resource[];
-  readonly nextCursor?: string;
-}
-
-/**
- * Lists what the storages have, without what the author of a server registered: the other tools do not know that. Throws
- * `not_found` for a folder of no storage, and `invalid_argument` for a cursor of another folder.
- */
-export function listFiles(
-  parts: ListParts,
-  { mcp, ctx }: { readonly mcp: McpServer; readonly ctx: ServerContext },
-  {
-    folder,
-    cursor: sent,
-  }: { readonly folder?: string | undefined; readonly cursor?: string | undefined },
-): Promise<FilePage> {
-  const { calls, cursors, audience } = parts;
-  return calls.answer({ mcp, ctx, action: "list", kind: "request" }, async (work) => {
-    const context = [audience, "files", folder ?? "", tagOf(work.principal) ?? ""];
-    const cursor = sent === undefined ? undefined : cursors.unseal(sent, context);
-    const listing = { ...work, ctx, isMarked: false, folder };
-    const { nextCursor, resources } = await mountsPage(parts, cursor, listing);
-    const sealed = nextCursor === undefined ? undefined : cursors.seal(nextCursor, context);
-    return { result: { resources, ...definedMembers({ nextCursor: sealed }) } };
-  });
 }
 
 /**
@@ -111,23 +81,19 @@ export function resourcesHandler(
 interface PageWork extends CallWork {
   readonly ctx: ServerContext;
   readonly isMarked: boolean;
-  /** Only what lies below it. */
-  readonly folder?: string | undefined;
 }
 
 /** One page out of the mounts that the caller has, without what it may not list. */
 async function mountsPage(
   { mounts, pageSize = defaultPageSize }: ListParts,
   cursor: string | undefined,
-  { principal, entry, ctx, isMarked, folder }: PageWork,
+  { principal, entry, ctx, isMarked }: PageWork,
 ): Promise<ListResourcesResult> {
   const { signal } = ctx.mcpReq;
   const resources: Resource[] = [];
   let withheld = 0;
   let next: string | undefined;
-  const within = folder === undefined ? undefined : folderIn(mounts, folder, principal);
-  const places = placesFrom(within ? [within.mount] : mounts.all, principal, cursor);
-  const { prefix } = within ?? {};
+  const places = placesFrom(mounts.all, principal, cursor);
   for (const [looked, { mount, from }] of places.entries()) {
     const limit = pageSize - resources.length;
     if (limit === 0 || looked === maxMounts || withheld >= maxWithheld) {
@@ -136,8 +102,7 @@ async function mountsPage(
     }
     let page: VisiblePage;
     try {
-      const part = { principal, cursor: from, limit, signal, ...definedMembers({ prefix }) };
-      page = await visiblePage(mount, part);
+      page = await visiblePage(mount, { principal, cursor: from, limit, signal });
     } catch (error) {
       // what stands before a mount that fails is told; the next page meets the fault
       if (resources.length === 0 || signal.aborted) throw error;
@@ -253,7 +218,8 @@ export function templatesHandler(
         const sdkResult = await listAll(params, ctx);
         const isMarked = isStreaming(mcp, ctx);
         const resourceTemplates = sdkResult.resourceTemplates.flatMap((one) => {
-          if (one.uriTemplate === mountsTemplate) return templatesOf(mounts, principal, isMarked);
+          if (one.uriTemplate === mountsTemplate)
+            return templatesOf(mounts.all, principal, isMarked);
           return isMarked ? mark(one) : one;
         });
         entry.facts.shown = resourceTemplates.length;
@@ -262,8 +228,9 @@ export function templatesHandler(
     );
 }
 
-function templatesOf(
-  { all }: Mounts,
+/** The templates of the mounts that a principal has. */
+export function templatesOf(
+  all: readonly Mount[],
   principal: Principal | undefined,
   isMarked: boolean,
 ): ResourceTemplateType[] {

@@ -3,6 +3,7 @@ import { definedMembers, discardSource, formatEntityTag, joinChunks } from "@slu
 import type { ObjectInfo, OpenedObject, CallOptions, OpenOptions } from "@sluice/storage";
 import { decodeContent, isCoded } from "../content/content-coding.ts";
 import { takeHead } from "../content/content-head.ts";
+import type { MediaFormat } from "../content/media-signature.ts";
 import {
   beginsAsText,
   hasBinaryBytes,
@@ -12,6 +13,7 @@ import {
   resourceType,
   storedAsText,
 } from "../content/resource-type.ts";
+import { inUtf8 } from "../content/text-encoding.ts";
 import { advised, tooLargeToRead } from "../faults/advice.ts";
 import { RedirectError } from "../provide/provider.ts";
 import { orDiscard, type AuthorizedStorage } from "../storage/authorized-storage.ts";
@@ -35,6 +37,11 @@ export interface PartRequest {
   readonly etag?: string;
   /** Maximum bytes to give; of a longer range the beginning. */
   readonly maxBytes: number;
+  /**
+   * The content is text in this encoding, as `TextDecoder` names it; bytes that are not become U+FFFD. A range is one of the
+   * text in UTF-8. Default: text is valid UTF-8.
+   */
+  readonly encoding?: string;
   readonly signal?: AbortSignal;
   /** Hears how many bytes were read to find lines, and are not given. */
   readonly onPassed?: (bytes: number) => void;
@@ -51,6 +58,10 @@ export interface ResourcePart {
   readonly text?: string;
   /** Of a range: what it is, in words of the request, and what comes after it. */
   readonly range?: { readonly bytes: string; readonly lines?: string; readonly next?: string };
+  /** Of text that was read in a named encoding. */
+  readonly encoding?: string;
+  /** Of a whole picture or sound that was read for a model. */
+  readonly media?: MediaFormat;
   /** What the author of the server knows; absent if nothing was said. */
   readonly known?: ResourceMetadata;
 }
@@ -60,7 +71,8 @@ export async function readPart(
   storage: AuthorizedStorage,
   request: PartRequest,
 ): Promise<ResourcePart> {
-  const part = await readBody(storage, request);
+  const { encoding } = request;
+  const part = { ...(await readBody(storage, request)), ...definedMembers({ encoding }) };
   const facts = await storage.about?.(part.info, request.signal);
   return facts ? { ...part, known: facts, mimeType: facts.mimeType ?? part.mimeType } : part;
 }
@@ -85,9 +97,9 @@ interface PartMeta {
 }
 
 /** `_meta` of content. */
-export function partMeta({ info, range }: ResourcePart): PartMeta {
+export function partMeta({ info, range, encoding }: ResourcePart): PartMeta {
   const { etag } = info;
-  const size = isCoded(info) ? undefined : info.size;
+  const size = isCoded(info) || isTranslated(encoding) ? undefined : info.size;
   return definedMembers({
     etag: etag === undefined ? undefined : formatEntityTag(etag),
     size: range && size,
@@ -112,6 +124,8 @@ async function readBytes(
 ): Promise<ResourcePart> {
   const { wantedBytes, range: byteRange } = toByteRange(range, request.maxBytes);
   const { start, end } = byteRange;
+  if (isTranslated(request.encoding))
+    return readDecodedBytes(await openVersion(storage, request), request, range);
   const opened = await openVersion(storage, request, { range: byteRange }).catch((error: unknown) =>
     openWhole(storage, request, error),
   );
@@ -126,8 +140,9 @@ async function readBytes(
     );
   }
   const all = await collect(opened, { ...request, maxBytes: end - start });
-  const isText = await isTextRange(storage, request, { info, start, all });
-  return byteRangeOf(info, all, { start, wantedBytes, isText, sawEnd: false });
+  const isLossy = request.encoding !== undefined;
+  const isText = isLossy || (await isTextRange(storage, request, { info, start, all }));
+  return byteRangeOf(info, all, { start, wantedBytes, isText, isLossy, sawEnd: false });
 }
 
 /** Whether a range is text: by the first bytes of the resource, and by its own where the type is one of text. */
@@ -175,14 +190,15 @@ async function readDecodedBytes(
   const { wantedBytes, range: byteRange } = toByteRange(range, request.maxBytes);
   const { start, end } = byteRange;
   await announce(opened, request, end - start);
-  const { head, all } = await takeHead(await decoded(opened));
+  const { head, all } = await takeHead(await decoded(opened, request));
   // one byte more tells whether there is more
   const bytes = await findBytes(all, { start, end: end + 1 }, request.onPassed);
-  const isText = beginsAsText(info, head);
+  const isLossy = request.encoding !== undefined;
   return byteRangeOf(info, bytes, {
     start,
     wantedBytes,
-    isText,
+    isText: isLossy || beginsAsText(info, head),
+    isLossy,
     sawEnd: bytes.length <= end - start,
   });
 }
@@ -191,6 +207,8 @@ interface ReadBytes {
   readonly start: number;
   readonly wantedBytes: number;
   readonly isText: boolean;
+  /** Bytes that are not UTF-8 become U+FFFD. */
+  readonly isLossy: boolean;
   /** The content ends with these bytes. */
   readonly sawEnd: boolean;
 }
@@ -199,9 +217,9 @@ interface ReadBytes {
 function byteRangeOf(
   info: ObjectInfo,
   all: Uint8Array,
-  { start, wantedBytes, isText, sawEnd }: ReadBytes,
+  { start, wantedBytes, isText, isLossy, sawEnd }: ReadBytes,
 ): ResourcePart {
-  const cut = isText ? cutText(all, { start, wantedBytes }) : undefined;
+  const cut = isText ? cutText(all, { start, wantedBytes, isLossy }) : undefined;
   const at = cut ?? { start, end: start + Math.min(wantedBytes, all.length) };
   const bytes = all.subarray(at.start - start, at.end - start);
   const hasMore = all.length > at.end - start || (!sawEnd && isMore(info, at.end));
@@ -225,10 +243,11 @@ async function readLines(
   const { info } = opened;
   const { maxBytes, onPassed } = request;
   await announce(opened, request, maxBytes);
-  const { head, all, end: stop } = await takeHead(await decoded(opened));
-  if (!beginsAsText(info, head)) {
+  const { head, all, end: stop } = await takeHead(await decoded(opened, request));
+  const isLossy = request.encoding !== undefined;
+  if (!isLossy && !beginsAsText(info, head)) {
     await stop();
-    throw noLines();
+    throw noLinesFault;
   }
   const found = await findLines(all, range, maxBytes, onPassed);
   const isCut = found.bytes.length > maxBytes;
@@ -236,8 +255,9 @@ async function readLines(
   const cut = cutText(found.bytes, {
     start: 0,
     wantedBytes: isCut ? maxBytes : found.bytes.length,
+    isLossy,
   });
-  if (!cut) throw noLines();
+  if (!cut) throw noLinesFault;
   const bytes = found.bytes.subarray(0, cut.end);
   const end = found.start + cut.end;
   const lines = countLines(bytes);
@@ -256,9 +276,19 @@ async function readLines(
   };
 }
 
-/** The decoded body of an object. Discards an object that cannot be decoded. */
-function decoded(opened: OpenedObject): Promise<AsyncIterable<Uint8Array>> {
-  return orDiscard(opened, () => decodeContent(opened.body, opened.info.contentEncoding));
+/** The decoded body of an object, with text in UTF-8. Discards an object that cannot be decoded. */
+async function decoded(
+  opened: OpenedObject,
+  { encoding }: Pick<PartRequest, "encoding">,
+): Promise<AsyncIterable<Uint8Array>> {
+  const { body, info } = opened;
+  const bytes = await orDiscard(opened, () => decodeContent(body, info.contentEncoding));
+  return isTranslated(encoding) ? inUtf8(bytes, encoding) : bytes;
+}
+
+/** True for text of another encoding than UTF-8: its bytes are others than the stored ones. */
+function isTranslated(encoding: string | undefined): encoding is string {
+  return encoding !== undefined && encoding !== "utf-8";
 }
 
 /** Announces how many bytes will be collected. Discards the object when that throws. */
@@ -266,9 +296,11 @@ function announce(opened: OpenedObject, { onSize }: PartRequest, bytes: number):
   return orDiscard(opened, () => onSize?.(bytes));
 }
 
-function noLines(): SluiceError {
-  return advised("invalid_argument", "Lines are for text in UTF-8: ask for bytes");
-}
+/** Thrown where lines are asked for of what is not text in UTF-8. */
+export const noLinesFault: SluiceError = advised(
+  "invalid_argument",
+  "Lines are for text in UTF-8: ask for bytes",
+);
 
 /** Where the size is not known, there may always be more. */
 function isMore(info: ObjectInfo, end: number): boolean {
@@ -291,7 +323,7 @@ async function collect(opened: OpenedObject, request: PartRequest): Promise<Uint
   const chunks: Uint8Array[] = [];
   let received = 0;
   // leaving the loop by an error cancels the body
-  for await (const chunk of await decoded(opened)) {
+  for await (const chunk of await decoded(opened, request)) {
     received += chunk.byteLength;
     if (received > maxBytes) throw tooLarge(info);
     chunks.push(chunk);

@@ -47,22 +47,30 @@ export function toByteRange(
  */
 export function cutText(
   bytes: Uint8Array,
-  { start, wantedBytes }: { start: number; wantedBytes: number },
+  {
+    start,
+    wantedBytes,
+    isLossy = false,
+  }: {
+    start: number;
+    wantedBytes: number;
+    /** Bytes that are not UTF-8 become U+FFFD. */ isLossy?: boolean;
+  },
 ): { text: string; start: number; end: number } | undefined {
   let from = 0;
   if (start > 0) while (from < longestTail && isTail(bytes[from])) from++;
   let to = Math.min(wantedBytes, bytes.length);
   while (to < wantedBytes + longestTail && isTail(bytes[to])) to++;
-  const text = decodeText(bytes.subarray(Math.min(from, to), to));
+  const text = decodeText(bytes.subarray(Math.min(from, to), to), isLossy);
   return text === undefined
     ? undefined
     : { text, start: start + Math.min(from, to), end: start + to };
 }
 
-/** Text, where bytes are UTF-8. */
-export function decodeText(bytes: Uint8Array): string | undefined {
+/** Text, where bytes are UTF-8; of other bytes only if it may be lossy. */
+export function decodeText(bytes: Uint8Array, isLossy = false): string | undefined {
   try {
-    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
+    return new TextDecoder("utf-8", { fatal: !isLossy, ignoreBOM: true }).decode(bytes);
   } catch {
     return undefined;
   }

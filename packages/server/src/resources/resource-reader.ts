@@ -20,6 +20,7 @@ import type { Mount } from "../storage/mount.ts";
 import type { Mounts } from "../storage/mounts.ts";
 import { partMeta, readPart, type PartRequest, type ResourcePart } from "./read-part.ts";
 import { parseAskedRange } from "./read-range.ts";
+import { readForModel } from "./read-for-model.ts";
 
 /** A call for the content of one resource. */
 export interface ReadCall {
@@ -35,6 +36,10 @@ interface AskedPart extends Pick<PartRequest, "range" | "etag"> {
   readonly maxBytes?: number;
   /** How often the response has the content. Default 1. */
   readonly copies?: number;
+  /** Encoding of text. With `forModel` also found out. */
+  readonly encoding?: string;
+  /** Reads what a model takes beside UTF-8: text of other encodings, pictures and sound. Default: false. */
+  readonly forModel?: boolean;
 }
 
 interface ResourceReaderOptions {
@@ -93,7 +98,7 @@ export class ResourceReader {
   async readPart<Answer>(
     call: ReadCall,
     work: CallWork,
-    { copies = 1, ...request }: AskedPart,
+    { copies = 1, forModel = false, ...request }: AskedPart,
     answer: (part: ResourcePart) => Promise<Answer>,
   ): Promise<Answer> {
     const { transfers, leases } = this.#options;
@@ -103,15 +108,15 @@ export class ResourceReader {
     const place = { ctx, principal, address, mountLimiter: mount.limiter };
     return leases.hold(place, async (lease) => {
       let expected = 0;
-      const part = await readPart(storage, {
+      const part = await (forModel ? readForModel : readPart)(storage, {
         maxBytes: mount.maxReadBytes,
         ...request,
         key,
         signal: ctx.mcpReq.signal,
         onPassed: (bytes) => transfers.charge(tagOf(principal), bytes),
         onSize(bytes) {
-          expected = expectedBytes(bytes);
-          lease.add(expected);
+          expected += expectedBytes(bytes);
+          lease.add(expectedBytes(bytes));
         },
       });
       lease.sub(expected);

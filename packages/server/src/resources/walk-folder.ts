@@ -54,7 +54,7 @@ export async function* walkFolder(
 }
 
 /** The storage of a folder, and what the keys in it begin with. Throws `not_found` for a folder of no storage. */
-export function folderIn(
+function folderIn(
   { storages }: Mounts,
   uri: string,
   principal: Principal | undefined,

@@ -2,16 +2,21 @@ import type { CallToolResult } from "@modelcontextprotocol/server";
 import { curlLine, definedMembers } from "@sluice/core/internal";
 import { z } from "zod/v4";
 import type { IssuedLink } from "../urls/create-link.ts";
+import { callNamed } from "./named-call.ts";
+import { optionalInput, toolSchema } from "./tool-input.ts";
 import { toolRefusal, type ToolParts, type ToolPlace } from "./tool-parts.ts";
 
 /** Registers the tool that makes links. */
 export function registerLinkTool(parts: ToolParts, { mcp }: ToolPlace, name: string): void {
   const { link: url, onError } = parts;
-  mcp.registerTool(name, description, async ({ uri, disposition }, ctx) => {
+  mcp.registerTool(name, description, async ({ uri: given, disposition }, ctx) => {
+    const options = { mcp, ctx, ...definedMembers({ disposition }) };
     try {
-      return linkAnswer(await url(uri, { mcp, ctx, ...definedMembers({ disposition }) }));
+      return await callNamed(parts, { mcp, ctx, given }, async (uri) =>
+        linkAnswer(await url(uri, options)),
+      );
     } catch (error) {
-      return toolRefusal(error, { uri, ctx, onError });
+      return toolRefusal(error, { uri: given, ctx, onError });
     }
   });
 }
@@ -20,11 +25,13 @@ const description = {
   title: "Get a download link",
   description:
     "Creates a short-lived link to a file of any type or size, for the user to open or for curl. Call again for a new one.",
-  inputSchema: z.object({
+  inputSchema: toolSchema({
     uri: z.string(),
-    disposition: z.enum(["attachment", "inline"]).optional().describe("inline: shown in a browser"),
+    disposition: optionalInput(z.enum(["attachment", "inline"])).describe(
+      "inline: shown in a browser",
+    ),
   }),
-  outputSchema: z.object({
+  outputSchema: toolSchema({
     download_url: z.string(),
     download_url_auth: z.literal("none"),
     expires_at: z.string(),

@@ -1,17 +1,20 @@
 import type { CallToolResult } from "@modelcontextprotocol/server";
 import { SluiceError } from "@sluice/core";
-import { definedMembers, trueFileName } from "@sluice/core/internal";
+import { definedMembers, encodeBase64, trueFileName } from "@sluice/core/internal";
 import { z } from "zod/v4";
 import { ensureReadScopes } from "../calls/sdk-handlers.ts";
 import { isStreaming } from "../calls/streaming-declarations.ts";
+import { encodingNamed } from "../content/text-encoding.ts";
 import { partMeta, type ResourcePart } from "../resources/read-part.ts";
 import { parseAskedRange } from "../resources/read-range.ts";
 import type { Mounts } from "../storage/mounts.ts";
 import type { IssuedLink } from "../urls/create-link.ts";
 import { linkAnswer } from "./link-tool.ts";
+import { callNamed } from "./named-call.ts";
+import { optionalInput, toolSchema } from "./tool-input.ts";
 import { toolRefusal, type ToolNames, type ToolParts, type ToolPlace } from "./tool-parts.ts";
 
-/** What one call of the tool gives at most. */
+/** How much text one call of the tool gives at most. */
 const maxBytes = 64 * 1024;
 /** Some hosts show the text to a model, some the structure: a result has it in both. */
 const copies = 2;
@@ -23,22 +26,25 @@ export function registerReadTool(
   name: string,
 ): void {
   const { calls, reader, mounts, link: url, onError } = parts;
-  mcp.registerTool(name, descriptionOf(mounts, names), async ({ uri, range, etag }, ctx) => {
-    const call = { mcp, ctx, action: "read", uri, kind: "transfer" } as const;
-    try {
+  const description = descriptionOf(mounts, names);
+  mcp.registerTool(name, description, async ({ uri: given, range, etag, encoding }, ctx) => {
+    const read = async (uri: string): Promise<CallToolResult> => {
+      const call = { mcp, ctx, action: "read", uri, kind: "transfer" } as const;
       const outcome = await calls.answer<ReadOutcome>(call, async (work) => {
         await ensureReadScopes(mcp, ctx, uri);
         if (!(await isOurs(uri, ctx)))
           throw new SluiceError("not_found", "sluice: read: the resource is not ours");
         const limited = { range: parseAskedRange(range ?? "bytes 0-"), maxBytes };
         const version = definedMembers({ etag: etag === undefined ? etag : entityTagOf(etag) });
-        const request = { ...limited, ...version, copies };
+        const textOptions = definedMembers({ encoding: encoding && encodingNamed(encoding) });
+        const request = { ...limited, ...version, ...textOptions, copies, forModel: true };
         return reader.readPart({ mcp, ctx, uri, isOurs }, work, request, async (part) => {
           await work.entry.admit();
           const isMarked = isStreaming(mcp, ctx);
+          const counted = { ending: { bytes: part.bytes.byteLength } };
+          if (part.media) return { result: { part, isMarked }, ...counted };
           if (part.text === undefined) return { result: { part, isMarked } };
-          const answer = answerOf(uri, part, part.text);
-          return { result: { answer }, ending: { bytes: part.bytes.byteLength } };
+          return { result: { answer: answerOf(uri, part, part.text) }, ...counted };
         });
       });
       if ("answer" in outcome) return outcome.answer;
@@ -46,9 +52,12 @@ export function registerReadTool(
       // a link is an operation of its own, with its own record
       const isLinked = names.link !== undefined && part.known?.streamable !== false;
       const link = isLinked ? await url(uri, { mcp, ctx }).catch(unlessAnonymous) : undefined;
-      return link ? binaryAnswer(part, link) : await linkOf(mounts, part, { uri, isMarked });
+      return link ? binaryAnswer(part, link) : linkOf(mounts, part, { uri, isMarked });
+    };
+    try {
+      return await callNamed(parts, { mcp, ctx, given }, read);
     } catch (error) {
-      return toolRefusal(error, { uri, ctx, onError });
+      return toolRefusal(error, { uri: given, ctx, onError });
     }
   });
 }
@@ -85,19 +94,21 @@ function descriptionOf({ storages }: Mounts, { link }: ToolNames) {
   return {
     title: "Read a part of a file",
     description:
-      `Reads the text of a file ${places}, at most ${maxBytes / 1024} KiB at a time; its result says how to get the rest.` +
-      (link === undefined ? "" : ` For a whole large file, or one that is not text, use ${link}.`),
-    inputSchema: z.object({
+      `Reads the text of a file ${places}, at most ${maxBytes / 1024} KiB at a time; its result says how to get the rest. Gives pictures and sound whole.` +
+      (link === undefined ? "" : ` For other files, use ${link}.`),
+    inputSchema: toolSchema({
       uri: text.describe(`URI of the file${such}`),
-      range: text.optional().describe('"lines 1-50", "lines 51-" or "bytes 0-999"'),
-      etag: text.optional().describe("of an earlier result: fails if the file has changed"),
+      range: optionalInput(text).describe('"lines 1-50", "lines 51-" or "bytes 0-999"'),
+      etag: optionalInput(text).describe("of an earlier result: fails if the file has changed"),
+      encoding: optionalInput(text).describe("such as gbk. Default: found out"),
     }),
-    outputSchema: z.object({
+    outputSchema: toolSchema({
       uri: text,
       text: text.optional(),
       range: text.optional(),
       lines: text.optional(),
       next: text.optional(),
+      encoding: text.optional(),
       etag: text.optional(),
       size: z.number().optional(),
       mime_type: text.optional(),
@@ -116,44 +127,65 @@ function answerOf(uri: string, part: ResourcePart, text: string): CallToolResult
     `${place}${size === undefined ? "" : ` of ${size} bytes`}`,
     next === undefined ? "this is the end" : `next: ${next}`,
     ...(etag === undefined ? [] : [`etag: ${etag}`]),
+    ...encodingWords(part, text),
   ].join("; ");
   return {
     content: [
       { type: "text", text },
       { type: "text", text: summary },
     ],
-    structuredContent: { uri, text, ...definedMembers({ range, lines, size, next, etag }) },
+    structuredContent: {
+      uri,
+      text,
+      ...definedMembers({ range, lines, size, next, etag, encoding: part.encoding }),
+    },
   };
 }
 
-/** A model cannot use bytes: the text names them, and the link leads the client to them. */
+/** What a reader must know of text that is not UTF-8. */
+function encodingWords({ encoding }: ResourcePart, text: string): string[] {
+  if (encoding === undefined) return [];
+  const unknown = text.split("\u{fffd}").length - 1;
+  const lost = `${unknown} U+FFFD stand for bytes that are not ${encoding}: name another encoding`;
+  return [`read as ${encoding}`, ...(unknown === 0 ? [] : [lost])];
+}
+
+/** A picture or sound as models take it; nothing for other files. */
+function mediaContent({ media, bytes }: ResourcePart): CallToolResult["content"] {
+  if (!media) return [];
+  const { kind: type, mimeType } = media;
+  return [{ type, data: encodeBase64(bytes), mimeType }];
+}
+
+/** A model cannot use other bytes: the text names them, and the link leads the client to them. */
 async function linkOf(
   mounts: Mounts,
   part: ResourcePart,
   { uri, isMarked }: { readonly uri: string; readonly isMarked: boolean },
 ): Promise<CallToolResult> {
-  const text = `${notText(part)}. The client gets its bytes with resources/read of ${uri}.`;
+  const text = `${factsOf(part)}. The client gets its bytes with resources/read of ${uri}.`;
   const { info, mimeType, known } = part;
   const { mount } = mounts.find(uri);
   const link = await mount.entries.of(info, { mimeType, isMarked, known });
   return {
-    content: [
-      { type: "text", text },
-      { ...link, type: "resource_link" },
-    ],
+    content: [{ type: "text", text }, ...mediaContent(part), { ...link, type: "resource_link" }],
     structuredContent: { uri, mime_type: mimeType, ...definedMembers({ size: info.size }) },
   };
 }
 
 /** The same with a link that every program can fetch. */
 function binaryAnswer(part: ResourcePart, link: IssuedLink): CallToolResult {
-  const { content, structuredContent } = linkAnswer(link, `${notText(part)}. `);
+  const { content, structuredContent } = linkAnswer(link, `${factsOf(part)}. `);
+  const [text, resourceLink] = content;
   const { download_url, expires_at, mime_type } = structuredContent;
   const facts = { uri: link.resourceUri, mime_type, download_url, expires_at };
-  return { content, structuredContent: { ...facts, ...definedMembers({ size: link.size }) } };
+  return {
+    content: [text!, ...mediaContent(part), resourceLink!],
+    structuredContent: { ...facts, ...definedMembers({ size: link.size }) },
+  };
 }
 
-function notText({ info, mimeType }: ResourcePart): string {
+function factsOf({ info, mimeType, media }: ResourcePart): string {
   const size = info.size === undefined ? "" : `, ${info.size} bytes`;
-  return `${trueFileName(info.key)} is not text: ${mimeType}${size}`;
+  return `${trueFileName(info.key)} is ${media ? "below" : "not text"}: ${mimeType}${size}`;
 }

@@ -3,17 +3,18 @@ import { excerpt } from "@sluice/core/internal";
 import type { ResourceCalls } from "../calls/resource-calls.ts";
 import type { AnswersFor } from "../calls/resource-owner.ts";
 import { toolFault } from "../faults/advice.ts";
-import type { ListParts } from "../resources/list-resources.ts";
 import type { ResourceReader } from "../resources/resource-reader.ts";
 import type { Mounts } from "../storage/mounts.ts";
 import type { CreateLink } from "../urls/create-link.ts";
 
 /** Names of the tools to register; false for one that is not wanted. */
 export interface ToolOptions {
-  /** Lists files, page after page. Default `"list_files"`. */
+  /** Lists files and folders, 200 a page. Default `"list_files"`. */
   readonly list?: string | false;
-  /** Reads text, at most 64 KiB at a time, by bytes or lines. Default `"read_file"`. */
+  /** Reads text, at most 64 KiB at a time, by bytes or lines, and shows pictures and sound. Default `"read_file"`. */
   readonly read?: string | false;
+  /** Tells size, type, time and digest of a file. Default `"stat_file"`. */
+  readonly stat?: string | false;
   /** Makes a link to a file. Default `"get_download_link"` where `links` of the Sluice is set; else none. */
   readonly link?: string | false;
 }
@@ -22,6 +23,7 @@ export interface ToolOptions {
 export interface ToolNames {
   readonly list: string | undefined;
   readonly read: string | undefined;
+  readonly stat: string | undefined;
   readonly link: string | undefined;
 }
 
@@ -30,8 +32,6 @@ export interface ToolParts {
   readonly calls: ResourceCalls;
   readonly mounts: Mounts;
   readonly reader: ResourceReader;
-  /** For the tool that lists. */
-  readonly listing: ListParts;
   readonly link: CreateLink;
   readonly hasLinks: boolean;
   readonly onError: (error: unknown) => void;

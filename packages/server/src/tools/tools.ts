@@ -3,6 +3,7 @@ import type { AnswersFor } from "../calls/resource-owner.ts";
 import { registerLinkTool } from "./link-tool.ts";
 import { registerListTool } from "./list-tool.ts";
 import { registerReadTool } from "./read-tool.ts";
+import { registerStatTool } from "./stat-tool.ts";
 import type { ToolNames, ToolOptions, ToolParts } from "./tool-parts.ts";
 
 /** Registers the tools of a Sluice on a server. Throws a `TypeError` for a link tool of a Sluice without links. */
@@ -15,16 +16,18 @@ export function attachTools(
   const place = { mcp, isOurs, names };
   if (names.list !== undefined) registerListTool(parts, place, names.list);
   if (names.read !== undefined) registerReadTool(parts, place, names.read);
+  if (names.stat !== undefined) registerStatTool(parts, place, names.stat);
   if (names.link !== undefined) registerLinkTool(parts, place, names.link);
   parts.calls.nameTools(mcp, names);
 }
 
-function namesOf({ list, read, link }: ToolOptions, hasLinks: boolean): ToolNames {
+function namesOf({ list, read, stat, link }: ToolOptions, hasLinks: boolean): ToolNames {
   if (typeof link === "string" && !hasLinks)
     throw new TypeError("sluice: attach: the tool for links needs links: {} of createSluice");
   return {
     list: nameOf(list, "list_files"),
     read: nameOf(read, "read_file"),
+    stat: nameOf(stat, "stat_file"),
     link: hasLinks ? nameOf(link, "get_download_link") : undefined,
   };
 }

@@ -1,5 +1,6 @@
 import type { CallToolResult } from "@modelcontextprotocol/server";
 import { definedMembers } from "@sluice/core/internal";
+import { optionalInput, toolSchema } from "@sluice/server/internal";
 import { z } from "zod/v4";
 import { acceptText, sizeText } from "../elicitation/fields.ts";
 import type { SlotTerms } from "../slots/slots.ts";
@@ -9,8 +10,8 @@ import type { BegunUpload } from "./reserve-question.ts";
  * The schema of the argument with which a model calls a tool again that asked for files in its result. `registerTool` adds it;
  * a tool over `ask` declares it as `upload_id`, and passes it on as `uploadId`.
  */
-export function uploadIdInput(): z.ZodOptional<z.ZodString> {
-  return z.string().optional().describe("Only after an upload_required answer: its upload_id");
+export function uploadIdInput(): z.ZodOptional<z.ZodType<string | undefined>> {
+  return optionalInput(z.string()).describe("Only after an upload_required answer: its upload_id");
 }
 
 /** What stands in the way of an answer, as far as it is known. */
@@ -39,7 +40,7 @@ export interface UploadRequired {
   readonly expires_at: string;
 }
 
-const requiredContent = z.object({
+const requiredContent = toolSchema({
   status: z.literal("upload_required"),
   upload_id: z.string(),
   page_url: z.string(),

@@ -1,4 +1,5 @@
 import { definedMembers, FILE_KEYWORD, type FileInputDescriptor } from "@sluice/core/internal";
+import { optionalInput } from "@sluice/server/internal";
 import { z } from "zod/v4";
 
 /** What a tool wants of a file argument. */
@@ -7,52 +8,52 @@ export interface FileInputTerms {
   readonly accept?: readonly string[];
   /** Largest file, in bytes. Default: `maxBytes` of `createUploads`. */
   readonly maxBytes?: number;
-  /**
-   * Which URIs are taken. `inline`: a `data:` URI. `upload`: a file that was uploaded before. Default: both, as the client
-   * likes. What a host hands over is taken beside them.
-   */
+  /** Which URIs are taken. `inline`: a `data:` URI. `upload`: a file that was uploaded before. Default: both. */
   readonly transferModes?: readonly ("inline" | "upload")[];
 }
 
-/** A file that a host hands over, as ChatGPT and Codex do: a URL of theirs that is good for a short time. */
-export interface HandedOverFile {
+/** A file that the user attached in a host, as ChatGPT and Codex hand it over: a URL of theirs that expires soon. */
+export interface HostFile {
   readonly download_url: string;
   readonly file_id: string;
   readonly mime_type?: string | undefined;
   readonly file_name?: string | undefined;
 }
 
-/** The value of a file argument: a URI, or a file that a host hands over. */
-export type FileArgument = string | HandedOverFile;
-
-const handedOver = z.object({
-  download_url: z.string().max(8_192),
-  file_id: z.string().max(1_024),
-  mime_type: z.string().max(255).optional(),
-  file_name: z.string().max(1_024).optional(),
-});
+/** The value of a file argument: a URI, or a file of a host. */
+export type FileArgument = string | HostFile;
 
 /**
- * The schema of a tool's argument that is a file: a URI with `x-mcp-file` (SEP-2631 §5, experimental), or the object that a
- * host hands over where {@link openAiFileMeta} names the argument. Use `.describe(…)` and `.optional()` on it as on any
- * other, and `z.array(…)` for several.
+ * The schema of a tool's argument that is the URI of a file, with `x-mcp-file` (SEP-2631 §5, experimental). Use `.describe(…)`
+ * and `.optional()` on it as on any other, and `z.array(…)` for several.
  */
-export function fileInput(
-  terms: FileInputTerms = {},
-): z.ZodUnion<readonly [z.ZodString, z.ZodType<HandedOverFile>]> {
+export function fileInput(terms: FileInputTerms = {}): z.ZodString {
   const { accept, maxBytes, transferModes } = terms;
   const descriptor = definedMembers({
     accept,
     maxSize: maxBytes,
     transferModes,
   }) satisfies FileInputDescriptor;
-  // the keywords of the SEP stand where its clients look for them
-  return z.union([z.string(), handedOver]).meta({ format: "uri", [FILE_KEYWORD]: descriptor });
+  return z.string().meta({ format: "uri", [FILE_KEYWORD]: descriptor });
 }
 
 /**
- * The `_meta` of a tool whose arguments of these names are files: ChatGPT and Codex then let the user pick a file, and hand
- * over its URL.
+ * The schema of a tool's argument that is a file attached in the host: exactly the object that ChatGPT and Codex fill in if
+ * {@link openAiFileMeta} names the argument. They do so only for arguments that their model passes: never describe it as one
+ * to omit. Hosts keep the words of a tool as they first read them.
+ */
+export function hostFileInput(): z.ZodType<HostFile> {
+  return z.object({
+    download_url: z.string(),
+    file_id: z.string(),
+    mime_type: optionalInput(z.string()),
+    file_name: optionalInput(z.string()),
+  });
+}
+
+/**
+ * The `_meta` of a tool whose arguments of these names are of {@link hostFileInput}: ChatGPT and Codex then hand over the
+ * files that the user attached.
  */
 export function openAiFileMeta(names: readonly string[]): {
   readonly "openai/fileParams": string[];

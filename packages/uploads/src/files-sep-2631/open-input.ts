@@ -12,7 +12,7 @@ import { ensureAccepted } from "../checks/detect-kind.ts";
 import { isText, typesOfName } from "../checks/media-types.ts";
 import type { ClaimedFile, Slots, UploadedFile } from "../slots/slots.ts";
 import { ensureSize, refusal } from "./file-fault.ts";
-import type { FileArgument, FileInputTerms, HandedOverFile } from "./file-input.ts";
+import type { FileArgument, FileInputTerms, HostFile } from "./file-input.ts";
 import type { FileHandle, FileUris } from "./file-uri.ts";
 
 /** Terms with a largest size: that of the uploads if they name none. */
@@ -25,7 +25,7 @@ interface InputWork<Terms = InputTerms> {
 }
 
 interface UploadedFiles {
-  /** Receives the reason why a file that a host handed over could not be fetched. */
+  /** Receives the reason why a file of a host could not be fetched. */
   readonly onError: (error: unknown) => void;
   /** Origins that files of hosts may come from, beside those of the public internet. */
   readonly trustedOrigins: readonly string[];
@@ -43,7 +43,7 @@ export async function openInput(
 ): Promise<UploadedFile> {
   const { maxBytes = files.maxBytes } = terms;
   const work = { ...call, terms: { ...terms, maxBytes } };
-  if (typeof argument !== "string") return openHandedOver(files, argument, work);
+  if (typeof argument !== "string") return openHostFile(files, argument, work);
   const mode = /^data:/i.test(argument) ? "inline" : "upload";
   const { transferModes } = terms;
   if (transferModes && !transferModes.includes(mode))
@@ -156,12 +156,12 @@ async function ensureTypeOf(
 }
 
 /**
- * Fetches a file that a host handed over into a slot of the caller's. The URL is a stranger's word: it leads to public
+ * Fetches a file of a host into a slot of the caller's. The URL is a stranger's word: it leads to public
  * addresses and trusted origins only, at every hop, and no credentials go there.
  */
-async function openHandedOver(
+async function openHostFile(
   { slots, trustedOrigins, onError }: UploadedFiles,
-  { download_url: url, mime_type, file_name }: HandedOverFile,
+  { download_url: url, mime_type, file_name }: HostFile,
   { terms, owner, signal }: InputWork,
 ): Promise<UploadedFile> {
   const { maxBytes } = terms;

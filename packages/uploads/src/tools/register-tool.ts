@@ -1,7 +1,7 @@
 import type { CallToolResult, ServerContext, ToolAnnotations } from "@modelcontextprotocol/server";
 import { definedMembers, ensureKnownOptions } from "@sluice/core/internal";
 import type { AnyMcpServer } from "@sluice/server";
-import { type Host, serverInV2 } from "@sluice/server/internal";
+import { type Host, serverInV2, withoutDialect } from "@sluice/server/internal";
 import { z } from "zod/v4";
 import type { AskForFiles } from "../ask/ask-for-files.ts";
 import { uploadIdInput, uploadRequiredOutput } from "../ask/upload-required.ts";
@@ -87,7 +87,7 @@ export function registerFileTool<
     title,
     description,
     inputSchema: withUploadId(config.inputSchema),
-    outputSchema: outputSchema && z.union([outputSchema, uploadRequiredOutput()]),
+    outputSchema: outputSchema && withoutDialect(z.union([outputSchema, uploadRequiredOutput()])),
     annotations,
     _meta,
   });
@@ -146,7 +146,7 @@ function withUploadId(inputSchema: z.ZodObject = z.object({})): z.ZodType<ToolAr
     throw new TypeError(
       "uploads.registerTool: leave upload_id out of inputSchema: it is added to every tool that asks",
     );
-  return inputSchema.safeExtend({ upload_id: uploadIdInput() });
+  return withoutDialect(inputSchema.safeExtend({ upload_id: uploadIdInput() }));
 }
 
 /** The result of a call whose user sent nothing. With an `outputSchema` only an error may have no data. */

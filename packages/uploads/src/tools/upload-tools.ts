@@ -1,7 +1,13 @@
 import type { CallToolResult, ServerContext } from "@modelcontextprotocol/server";
 import { definedMembers, ensureKnownOptions, isAccepted } from "@sluice/core/internal";
 import type { AnyMcpServer } from "@sluice/server";
-import { type Host, serverInV2, toolFault } from "@sluice/server/internal";
+import {
+  type Host,
+  optionalInput,
+  serverInV2,
+  toolFault,
+  toolSchema,
+} from "@sluice/server/internal";
 import { z } from "zod/v4";
 import { uploadRequired, uploadRequiredOutput } from "../ask/upload-required.ts";
 import { typesOfName } from "../checks/media-types.ts";
@@ -89,17 +95,18 @@ const attachOptions: Readonly<Record<keyof AttachUploadsOptions, true>> = {
 };
 const toolNames: Readonly<Record<keyof UploadToolNames, true>> = { request: true, check: true };
 
-const bytes = z.int().positive().optional();
-
 function requestTool(check: string, { accept = [], maxBytes }: AttachUploadsOptions) {
+  const bytes = optionalInput(z.int().min(1));
   const types =
     accept.length === 0 ? 'Such as "image/*" or ".pdf"' : `Some of ${accept.join(", ")}`;
   return {
     title: "Request a file from the user",
     description: `Requests a file from the user: returns an upload page and a curl command. Once it has arrived, ${check} returns its URI, for other tools that take a file.`,
-    inputSchema: z.object({
-      purpose: z.string().max(500).optional().describe("What the file is for; the user reads it"),
-      accept: z.array(z.string().max(255)).max(20).optional().describe(types),
+    inputSchema: toolSchema({
+      purpose: optionalInput(z.string().max(500)).describe(
+        "What the file is for; the user reads it",
+      ),
+      accept: optionalInput(z.array(z.string().max(255)).max(20)).describe(types),
       max_bytes: maxBytes === undefined ? bytes : bytes.describe(`At most ${maxBytes}`),
     }),
     outputSchema: uploadRequiredOutput(),
@@ -111,8 +118,8 @@ function checkTool(request: string) {
   return {
     title: "Check an upload",
     description: `Checks whether the file from ${request} arrived; waits up to 20 s.`,
-    inputSchema: z.object({ upload_id: z.string().describe(`From ${request}`) }),
-    outputSchema: z.object({
+    inputSchema: toolSchema({ upload_id: z.string().describe(`From ${request}`) }),
+    outputSchema: toolSchema({
       status: z.enum(["waiting", "received", "declined"]),
       upload_id: z.string(),
       file: z.string().optional(),
