@@ -151,6 +151,24 @@ describe("a limit of requests", () => {
     await using taking = await startBehind(front, { author });
     expect(causesOf(await look(taking.url))).toEqual(["body-cap"]);
   });
+
+  test("is found where uploads go, if messages of that size are refused by the server", async () => {
+    const front = faulty({
+      answer(request, response) {
+        const size = Number(request.headers["content-length"] ?? 0);
+        const isUpload = request.url?.includes("/u/") === true;
+        if (size < (isUpload ? 400_000 : 200_000)) return false;
+        const type = isUpload ? "text/html" : "application/json";
+        response.writeHead(413, { "content-type": type }).end("{}");
+        return true;
+      },
+    });
+    await using limited = await startBehind(front);
+    const [finding] = await look(limited.url, { direction: "upload" });
+    expect(finding).toMatchObject({ cause: "body-cap" });
+    const [, refused, passed] = bounds.exec(finding?.message ?? "") ?? [];
+    expect([Number(passed) < 400, Number(refused) > 380]).toEqual([true, true]);
+  });
 });
 
 const isDirect = (answer: IncomingMessage, { method }: IncomingMessage): boolean =>

@@ -52,14 +52,13 @@ test("base64 of a blob or of data becomes its bytes", { tags: "slow" }, async ()
 test.each([
   ["another character in the middle", `${bytes.toString("base64")}*${"A".repeat(300)}`],
   ["another character at the end", `${bytes.subarray(0, 299).toString("base64").slice(0, -1)}?`],
-  ["no padding", bytes.subarray(0, 298).toString("base64").replace(/=+$/, "")],
   ["padding in the middle", `${"A".repeat(200)}==${"A".repeat(200)}`],
   ["unused bits that are not 0", `${"A".repeat(200)}AB==`],
   ["one padding too many", `${"A".repeat(200)}A===`],
-  ["white space", `${"A".repeat(200)}\n${"A".repeat(200)}`],
-  ["base64url", "-_".repeat(200)],
+  ["padding before white space and more", `${"A".repeat(200)}==\n${"A".repeat(200)}`],
+  ["a URL of another coding", `data:image/png,${"A".repeat(400)}`],
   ["no ASCII", `${"A".repeat(400)}é`],
-])("a blob that is not canonical base64 becomes its text: %s", async (_what, text) => {
+])("a blob that is not base64 becomes its text: %s", async (_what, text) => {
   for (const chunks of [[answer({ blob: text })], bytesOf(answer({ blob: text }))]) {
     await using bench = await openBench();
     await spool(bench, chunks);
@@ -69,6 +68,63 @@ test.each([
     expect(file!.sha256).toBe(createHash("sha256").update(text).digest("hex"));
     expect(bench.names()).toHaveLength(1);
   }
+});
+
+const base64 = bytes.subarray(0, 298).toString("base64");
+const inLines = (length: number, end: string) =>
+  base64.replaceAll(new RegExp(`.{${length}}`, "g"), `$&${end}`);
+
+/** The same bytes as programs write them. */
+const spellings: Readonly<Record<string, string>> = {
+  "in lines, as Python's encodebytes": `${inLines(76, "\n")}\n`,
+  "in lines, as Ruby's encode64": `${inLines(60, "\n")}\n`,
+  "in lines of MIME": inLines(76, "\r\n"),
+  "without padding": base64.replace(/=+$/, ""),
+  "with the digits of URLs": base64.replaceAll("+", "-").replaceAll("/", "_"),
+  "of URLs, without padding": bytes.subarray(0, 298).toString("base64url"),
+  "in a data: URL": `data:image/png;base64,${base64}`,
+  "in a data: URL with a parameter, in lines": `data:text/plain;charset=utf-8;base64,\n${inLines(64, "\n")}`,
+};
+
+test.each(Object.entries(spellings))("a blob of base64 %s becomes its bytes", async (_, text) => {
+  for (const place of [{ blob: text }, { type: "image", data: text }])
+    for (const chunks of [[answer(place)], bytesOf(answer(place))]) {
+      await using bench = await openBench();
+      await spool(bench, chunks);
+      const [file] = bench.spooled.values();
+      expect(file!.coding).toBe("base64");
+      expect(readFileSync(file!.place).equals(bytes.subarray(0, 298))).toBe(true);
+      expect(bench.names()).toHaveLength(1);
+    }
+  // what a server made for a schema of its own stays as it is
+  const structured = await fileOf({ content: [], structuredContent: { a: [{ data: text }] } });
+  expect(structured).toMatchObject({ coding: "text" });
+  expect(structured.content.toString()).toBe(text);
+});
+
+test("a text that stands twice in a result is one file", async () => {
+  await using bench = await openBench();
+  const result = {
+    content: [
+      { type: "text", text: long },
+      { type: "text", text: `${long}!` },
+    ],
+    structuredContent: { result: long },
+  };
+  await spool(bench, [answer(result)]);
+  expect(bench.names()).toHaveLength(2);
+  const places = [...bench.spooled.values()].map(({ place }) => place);
+  expect(places[0]).toBe(places[2]);
+  expect(places[1]).not.toBe(places[0]);
+  expect(readFileSync(places[0]!, "utf8")).toBe(long);
+});
+
+test("a text in the place of bytes has the name of a text", async () => {
+  const blob = `${"A".repeat(400)}é`;
+  const { name } = await fileOf({
+    contents: [{ uri: "a:/photo.png", mimeType: "image/png", blob }],
+  });
+  expect(name).toMatch(/^photo\.png-[0-9a-f]{8}\.txt$/);
 });
 
 test("a text keeps a byte order mark, and what is no UTF-8 becomes U+FFFD", async () => {

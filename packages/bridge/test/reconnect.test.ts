@@ -164,6 +164,25 @@ test("the process ends with the host, also when it takes no hint", async () => {
   await expect.poll(() => isAlive(pid)).toBe(false);
 });
 
+test("a process that ignores the end of its input and SIGTERM is gone before hosts kill the bridge", async () => {
+  const bridge = bridged({
+    upstream: scripted(`(m) => {
+      process.on("SIGTERM", () => {});
+      setInterval(() => {}, 1000);
+      if (m.method === "initialize") start(m);
+      else if (m.id !== undefined) answer(m.id, { pid: process.pid });
+    }`),
+  });
+  const host = await legacyHost(bridge);
+  await host.send({ id: 1, method: "pid" });
+  await expect.poll(() => host.got.length).toBe(2);
+  const startedAt = performance.now();
+  await bridge.transport.close();
+  await bridge.ended;
+  expect(performance.now() - startedAt).toBeLessThan(2_000);
+  expect(isAlive(pidIn(host.got[1]))).toBe(false);
+});
+
 test("a process that closes its output and lives on is gone before the next one starts", async () => {
   const bridge = bridged({
     upstream: scripted(

@@ -225,9 +225,50 @@ test.each([
   });
   const client = await hostOf(url, { sendFrom: [send], agreedBytes: 2 ** 30 }, plainHost());
   const said = await callTool(client, "send_file", { path: "my.txt", tool: "take", argument });
-  expect(said.text).toMatch(isTaken ? /as base64, to take/ : /does not say that it takes base64/);
+  expect(said.text).toMatch(
+    isTaken
+      ? /as base64, to take/
+      : /nothing says that the argument "\w+" of \w+ takes base64; pass as: "text"/,
+  );
   expect(got).toEqual(isTaken ? [content.toString("base64")] : []);
 });
+
+test.each([
+  ["a text", Buffer.from("a,b\nä,ö\n"), { content: { type: "string" } }, "a,b\nä,ö\n"],
+  ["a text with a byte order mark", Buffer.from("\ufeffa"), { content: { type: "string" } }, "a"],
+  ["a text or null", Buffer.from("a"), { content: { type: ["string", "null"] } }, "a"],
+  ["bytes", Buffer.of(0xff, 0xfe), { content: { type: "string" } }, /not text in UTF-8/],
+  ["a number", Buffer.from("5"), { content: { type: "number" } }, /does not take a plain text/],
+  [
+    "base64",
+    Buffer.from("a"),
+    { content: { type: "string", format: "byte" } },
+    /does not take a plain/,
+  ],
+  [
+    "another argument",
+    Buffer.from("a"),
+    { other: { type: "string" } },
+    /has no argument "content"/,
+  ],
+])(
+  "a plain argument gets the text of a file when told so: %s",
+  async (_, file, properties, outcome) => {
+    const { send } = makeFolders();
+    writeFileSync(join(send, "my.txt"), file);
+    const got: unknown[] = [];
+    const tool = { name: "take", inputSchema: { type: "object", properties } };
+    const { url } = await taking(tool, ({ params }) => {
+      got.push(params["arguments"]?.content);
+      return { result: { content: [] } };
+    });
+    const client = await hostOf(url, { sendFrom: [send], agreedBytes: 2 ** 20 });
+    const args = { path: "my.txt", tool: "take", argument: "content", as: "text" };
+    const said = await callTool(client, "send_file", args);
+    expect(got).toEqual(typeof outcome === "string" ? [outcome] : []);
+    expect(said.text).toMatch(typeof outcome === "string" ? /, as text, to take/ : outcome);
+  },
+);
 
 test("without a way to ask, a base64 argument needs the flag, and a small file", async () => {
   const { send } = makeFolders();

@@ -136,7 +136,7 @@ test.each([
 
 test.each([
   ["another size than the one in the list", one({ text: "abc" }), 4, exitCodes.integrity],
-  ["malformed base64", one({ blob: "abc" }), 2, exitCodes.refused],
+  ["malformed base64", one({ blob: "abc?" }), 3, exitCodes.refused],
   ["another resource", { contents: [{ uri: "raw://x/b", text: "a" }] }, 1, exitCodes.refused],
   ["no content", { contents: [] }, 1, exitCodes.refused],
   [

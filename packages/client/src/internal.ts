@@ -10,7 +10,9 @@ import { fetchExchange } from "./net/fetch-exchange.ts";
 export { streamingCapabilities } from "./calls/stream-calls.ts";
 export { withDownloads, type DownloadSide, type SendingTransport } from "./calls/with-downloads.ts";
 export { withStreaming } from "./calls/with-streaming.ts";
+export { connectEither } from "./connect/either-revision.ts";
 export { formatScale, scaleOf } from "./download/consent.ts";
+export { cookieFetch } from "./net/cookie-fetch.ts";
 export type { ForeignFile, ForeignFileOptions, OpenForeignFile } from "./foreign/foreign-file.ts";
 export { typeOfName } from "./upload/source/type-of-name.ts";
 export {

@@ -176,6 +176,42 @@ test("plain HTTP works between loopback addresses only, and never after HTTPS", 
   );
 });
 
+/** Spellings of this machine: endpoint and what the server names. */
+const loopbacks = ["localhost", "127.0.0.1", "[::1]"];
+
+test.each(loopbacks.flatMap((one) => loopbacks.map((other) => [one, other])))(
+  "an endpoint at %s and an address at %s with one port are one origin: that of the endpoint",
+  (one, other) => {
+    const local = { ...policy, endpoint: new URL(`http://${one}:3000/mcp`) };
+    const accept = (address: string, trustedOrigins: readonly string[] = []) =>
+      acceptUrl(address, { ...local, trustedOrigins }, { redirect: false });
+    const { url, standing } = accept(`http://${other}:3000/d?a=1`);
+    expect([url.href, standing]).toEqual([`http://${one}:3000/d?a=1`, "own"]);
+    // a forwarded port is another program's, unless it is trusted
+    expect(() => accept(`http://${other}:80/d`)).toThrow(
+      "forwarded port? set its public URL",
+    );
+    expect(accept(`http://${other}:81/d`, [`http://${other}:81`]).standing).toBe("trusted");
+    expect(() => accept(`http://127.0.0.2:3000/d`)).toThrow("address");
+    expect(() => accept(`http://localhost.example:3000/d`)).toThrow("address");
+    const secure = { ...policy, endpoint: new URL(`https://${one}/mcp`) };
+    expect(() => acceptUrl(`http://${other}:443/d`, secure, { redirect: false })).toThrow(
+      "address",
+    );
+  },
+);
+
+test("bytes come from the address of the endpoint when its server names this machine otherwise", async () => {
+  await using server = await startRawServer({
+    stream: (request, res) =>
+      replyUrl(res, request, `${server.origin.replace("127.0.0.1", "localhost")}/d`),
+  });
+  const client = createRawClient(server.url, withStreaming());
+  await streamResource(client, "x://a").catch(() => {});
+  const [fetched] = server.seen.filter(({ method }) => method === "GET");
+  expect(fetched?.headers.host).toBe(new URL(server.origin).host);
+});
+
 test("a hostile download URL gets no request at all", { tags: "slow" }, async () => {
   await using canary = await startRawServer({});
   await using server = await startRawServer({
@@ -186,7 +222,7 @@ test("a hostile download URL gets no request at all", { tags: "slow" }, async ()
   const client = createRawClient(server.url, withStreaming());
   const local = [
     `${canary.origin}/d`,
-    `${server.origin.replace("127.0.0.1", "localhost")}/d`,
+    `${server.origin.replace("127.0.0.1", "127.0.0.2")}/d`,
     `${server.origin.replace("http:", "https:")}/d`,
     `${server.origin.replace("//", "//user@")}/d`,
     `${server.origin}/d#x`,

@@ -161,7 +161,7 @@ export {
   type Transfer,
   type TransferEvent,
 } from "./transfer/transfer.ts";
-export { decodeBase64, decodeBase64Url, encodeBase64, encodeBase64Url } from "./bytes/base64.ts";
+export { decodeAnyBase64, decodeBase64, decodeBase64Url, encodeBase64, encodeBase64Url } from "./bytes/base64.ts";
 export { builtInModule } from "./bytes/built-in-module.ts";
 export { createFlowBody, flowOf } from "./bytes/byte-flow.ts";
 export { ByteQueue, joinChunks } from "./bytes/byte-queue.ts";

@@ -1,5 +1,6 @@
 import type { JSONRPCMessage, Transport } from "@modelcontextprotocol/client";
 import { cancelledBy, keyOf, onAbort } from "@sluice/core/internal";
+import { keyIn } from "../messages/ids.ts";
 import { isAnswer, isCall } from "../messages/messages.ts";
 import type { Upstream } from "../upstream/upstream.ts";
 
@@ -53,7 +54,8 @@ export function createAwaitedCalls(
       // oxlint-disable-next-line unicorn/prefer-add-event-listener -- transports of the SDK have properties only
       transport.onmessage = (message, extra) => {
         if (isAnswer(message)) {
-          const isAwaited = awaitedKeys.delete(keyOf(message.id));
+          const key = keyIn(awaitedKeys, message.id);
+          const isAwaited = key !== undefined && awaitedKeys.delete(key);
           // a late response has markers of files that are gone
           if (!isAwaited && release(message.id)) return;
           if (isAwaited && "error" in message) release(message.id, message);
@@ -72,7 +74,7 @@ export function createAwaitedCalls(
   }
 
   return {
-    has: (id) => awaitedKeys.has(keyOf(id)),
+    has: (id) => keyIn(awaitedKeys, id) !== undefined,
     hasAny: () => awaitedKeys.size > 0,
     watch: (upstream, change) => ({
       ...upstream,

@@ -65,6 +65,7 @@ export function isMembers(value: unknown): value is Members {
 
 /** JSON-RPC codes that the bridge uses. */
 export const codes = {
+  invalidRequest: -32_600,
   methodNotFound: -32_601,
   invalidParams: -32_602,
   internal: -32_603,

@@ -10,6 +10,7 @@ import { SluiceError } from "@sluice/core";
 import { keyOf, within } from "@sluice/core/internal";
 import type { Flow } from "../upstream/upstream.ts";
 import { defer, type Deferred } from "../messages/deferred.ts";
+import { keyIn } from "../messages/ids.ts";
 import {
   answerOf,
   codes,
@@ -104,10 +105,10 @@ export class HostLink implements Flow {
 
   /** The response as the server must get it; undefined when the server does not wait for it any more. */
   serverResponse(response: JSONRPCResponse): JSONRPCResponse | undefined {
-    const key = keyOf(response.id);
-    const id = this.#serverRequests.get(key);
+    const key = keyIn(this.#serverRequests, response.id);
+    const id = key === undefined ? undefined : this.#serverRequests.get(key);
+    if (key === undefined || id === undefined) return undefined;
     this.#serverRequests.delete(key);
-    if (id === undefined) return undefined;
     return id === response.id ? response : { ...response, id };
   }
 

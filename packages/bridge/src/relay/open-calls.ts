@@ -2,7 +2,9 @@ import type { JSONRPCRequest, JSONRPCResponse, RequestId } from "@modelcontextpr
 import { keyOf } from "@sluice/core/internal";
 import { SendError } from "../upstream/send-fault.ts";
 import type { ServerLink } from "../upstream/server-link.ts";
+import { keyIn, onlyKey } from "../messages/ids.ts";
 import { answerTo, codes, refusal } from "../messages/messages.ts";
+import { isReading } from "../messages/methods.ts";
 
 /** A request of the host that waits for the server. */
 export interface OpenCall {
@@ -14,21 +16,6 @@ export interface OpenCall {
   /** The server has it. Until then the link tries again by itself. */
   isSent: boolean;
 }
-
-/** Methods that change nothing: to call them again does no harm. */
-const readingMethods: ReadonlySet<string> = new Set([
-  "completion/complete",
-  "initialize",
-  "ping",
-  "prompts/get",
-  "prompts/list",
-  "resources/list",
-  "resources/read",
-  "resources/templates/list",
-  "server/discover",
-  "subscriptions/listen",
-  "tools/list",
-]);
 
 /** The calls of the host that the server works on. Each is answered exactly once, or was cancelled. */
 export class OpenCalls {
@@ -76,16 +63,19 @@ export class OpenCalls {
     });
   }
 
-  /** The call that the server knows by `serverId`, which is over with that. */
+  /**
+   * The call that the server knows by `serverId`, which is over with that. An error without an id is for the only call that
+   * is open.
+   */
   take(serverId: unknown): OpenCall | undefined {
-    const key = keyOf(serverId);
-    const call = this.#calls.get(key);
-    this.#calls.delete(key);
+    const key = keyIn(this.#calls, serverId) ?? onlyKey(this.#calls, serverId);
+    const call = key === undefined ? undefined : this.#calls.get(key);
+    if (key !== undefined) this.#calls.delete(key);
     return call;
   }
 
   get(serverId: unknown): OpenCall | undefined {
-    return this.#calls.get(keyOf(serverId));
+    return this.#calls.get(keyIn(this.#calls, serverId) ?? "");
   }
 
   cancel(serverId: unknown): void {
@@ -95,7 +85,7 @@ export class OpenCalls {
   /** Answers a call with an error that says whether it may be repeated. `mayHaveRun`: the server had it. */
   fail(call: OpenCall, reason: string, mayHaveRun: boolean): void {
     const { method, id } = call.request;
-    const isRepeatable = !mayHaveRun || readingMethods.has(method);
+    const isRepeatable = !mayHaveRun || isReading(method);
     const advice = isRepeatable
       ? "It can be repeated."
       : "It may have run: find out before you repeat it.";

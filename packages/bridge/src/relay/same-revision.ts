@@ -78,7 +78,8 @@ export class SameRevisionSession implements Session {
   fromServer(message: JSONRPCMessage): void {
     if (isAnswer(message)) {
       // what was cancelled, or was never asked for, is dropped
-      if (this.#calls.take(message.id)) this.#parts.answerHost(message);
+      const call = this.#calls.take(message.id);
+      if (call) this.#parts.answerHost({ ...message, id: call.request.id });
     } else if (isCall(message)) void this.#askedByServer(message);
     else {
       const withdrawn = cancelledBy(message);

@@ -1,8 +1,10 @@
 import type { Readable, Writable } from "node:stream";
-import type { JSONRPCMessage, Transport } from "@modelcontextprotocol/client";
+import type { JSONRPCMessage, RequestId, Transport } from "@modelcontextprotocol/client";
 import { SluiceError } from "@sluice/core";
 import { ResultGap, sleep } from "@sluice/core/internal";
-import { linesOf, LineWriter, readLine } from "../upstream/line-transport.ts";
+import { refusal } from "../messages/messages.ts";
+import type { UnreadText } from "../messages/read-message.ts";
+import { linesOf, LineWriter, readLine, unreadableAnswer } from "../upstream/line-transport.ts";
 
 /** Options of {@link createStdioHost}. */
 export interface StdioHostOptions {
@@ -43,18 +45,28 @@ export function createStdioHost({
   async function read(): Promise<void> {
     try {
       for await (const line of linesOf(input, maxMessageBytes)) {
-        const { message, fault } = readLine(line, maxMessageBytes);
+        const parsed = readLine(line, maxMessageBytes);
         if (isClosed) return;
         // what is too long is answered here, and never passed on
-        if (message && typeof line !== "string") await host.send(message);
-        else if (message) host.onmessage?.(message);
-        else host.onerror?.(new SluiceError("protocol", `bridge: from the host: ${fault}`));
+        if (parsed?.message && typeof line !== "string") await host.send(parsed.message);
+        else if (parsed?.message) host.onmessage?.(parsed.message);
+        else if (parsed) refuse(parsed);
       }
     } catch (error) {
       if (!isClosed) host.onerror?.(error as Error);
     } finally {
       void host.close();
     }
+  }
+
+  /** Answers the requests in a text, and the server's that it answers; if there are none, the text itself. */
+  function refuse({ fault: { code, message }, requests, responses, others }: UnreadText): void {
+    host.onerror?.(new SluiceError("protocol", `bridge: from the host: ${message}`));
+    for (const id of responses) host.onmessage?.(unreadableAnswer(id, message, "client"));
+    // JSON-RPC 2.0 §5: the id is null where it cannot be told
+    const ids = [...requests, ...others];
+    if (ids.length + responses.length === 0) ids.push(null as unknown as RequestId);
+    for (const id of ids) void send(refusal(id, code, message)).catch(() => {});
   }
 
   const host: Transport = {

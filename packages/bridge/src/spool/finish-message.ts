@@ -8,7 +8,7 @@ import {
   type LooseResponse,
   type RpcId,
 } from "@sluice/core/internal";
-import { findPlaces, mediaTypeOf, nameHintOf, type FoundPlace } from "./found-places.ts";
+import { findPlaces, isOfBytes, mediaTypeOf, nameHintOf, type FoundPlace } from "./found-places.ts";
 import type { SpooledString, SpooledStrings, StringCoding } from "./spooled-string.ts";
 import type { StringFacts, StringFile } from "./files/string-file.ts";
 
@@ -90,12 +90,20 @@ async function publishAnswers(
       `bridge: spool: the answer has a "${refusedPlace.protocolMember}" of more than ${inlineBytes} bytes; raise that limit to get it`,
     );
   try {
-    for (const { message, places: own } of parts.filter(({ isAnswer }) => isAnswer))
-      for (const place of own)
-        spooled.set(place.marker, {
-          answerId: (message as LooseResponse).id,
-          ...(await publish(place, files.get(place.marker))),
-        });
+    for (const { message, places: own } of parts.filter(({ isAnswer }) => isAnswer)) {
+      const { id: answerId } = message as LooseResponse;
+      // many servers write a text once more as structured content
+      const published = new Map<string, Omit<SpooledString, "answerId">>();
+      for (const place of own) {
+        const found = files.get(place.marker);
+        const key = `${found?.facts?.coding} ${found?.facts?.sha256}`;
+        const twin = published.get(key);
+        if (twin) await found?.file.discard();
+        const string = twin ?? (await publish(place, found));
+        published.set(key, string);
+        spooled.set(place.marker, { answerId, ...string, id: place.marker });
+      }
+    }
     return undefined;
   } catch (error) {
     for (const { marker } of places) spooled.delete(marker);
@@ -111,7 +119,9 @@ async function publish(
   const { marker, holder } = place;
   if (!found?.facts) throw new SluiceError("internal", "bridge: spool: a file was lost");
   const { coding, bytes, sha256, head } = found.facts;
-  const name = spoolName({ name: nameHintOf(place), mediaType: mediaTypeOf(holder), coding });
+  const isWrong = coding === "text" && isOfBytes(place);
+  const hints = { name: nameHintOf(place), mediaType: mediaTypeOf(holder), coding, isWrong };
+  const name = spoolName(hints);
   const published = await found.file.publish(name);
   return { id: marker, place: published, name, bytes, sha256, head, coding };
 }
@@ -128,15 +138,19 @@ interface NameHints {
   readonly name: string | undefined;
   readonly mediaType: string | undefined;
   readonly coding: StringCoding;
+  /** It is a text where bytes were promised: name and type are those of the bytes. */
+  readonly isWrong: boolean;
 }
 
 /** A safe file name of at most 64 characters, always with an extension. */
-function spoolName({ name, mediaType, coding }: NameHints): string {
+function spoolName({ name, mediaType, coding, isWrong }: NameHints): string {
   const safe = name === undefined ? "" : localFileName(name);
-  const givenExtension = extensionOf(safe);
+  const givenExtension = isWrong ? "" : extensionOf(safe);
   const isGiven = givenExtension !== "" && givenExtension.length <= longestExtension;
   const stem = isGiven ? safe.slice(0, safe.length - givenExtension.length - 1) : safe;
-  const extension = isGiven ? safe.slice(-givenExtension.length) : extensionFor(mediaType, coding);
+  const extension = isGiven
+    ? safe.slice(-givenExtension.length)
+    : extensionFor(isWrong ? undefined : mediaType, coding);
   const shortStem = Array.from(stem).slice(0, longestStem).join("");
   return `${shortStem === "" ? (coding === "text" ? "text" : "data") : shortStem}.${extension}`;
 }

@@ -1,5 +1,5 @@
 import { fileNameFromUri } from "@sluice/core/internal";
-import { maxLevels } from "./scan/string-scanner.ts";
+import { dataMembers, maxLevels } from "./scan/string-scanner.ts";
 
 /** Where a value of a message that stands for a file lies. */
 export interface FoundPlace {
@@ -41,6 +41,11 @@ export function nameHintOf({ holder }: FoundPlace): string | undefined {
   return typeof uri === "string" ? fileNameFromUri(uri) : undefined;
 }
 
+/** True for a place that MCP has for base64. */
+export function isOfBytes({ marker, holder: { blob, data } }: FoundPlace): boolean {
+  return blob === marker || data === marker;
+}
+
 /** The media type that lies beside a value. */
 export function mediaTypeOf(holder: Readonly<Record<string, unknown>>): string | undefined {
   const { mimeType } = holder;
@@ -59,6 +64,3 @@ function isProtocol(path: readonly string[]): boolean {
   if (member !== "uri" && member !== "name") return false;
   return !path.slice(0, -1).some((outer) => dataMembers.has(outer));
 }
-
-/** What is in these members has the shape that its server chose, and a schema may describe. */
-export const dataMembers: ReadonlySet<string> = new Set(["structuredContent", "_meta"]);

@@ -99,7 +99,7 @@ export class MessageSpooler {
       throw tooLarge(`more than ${this.#maxMessageBytes} bytes beside its long strings`);
   }
 
-  async #begin(member: string | undefined, level: number): Promise<void> {
+  async #begin({ member, level, isData }: ScanStep & { readonly kind: "begin" }): Promise<void> {
     if (level === 1 && member !== undefined && envelope.has(member))
       throw new SluiceError(
         "protocol",
@@ -115,7 +115,7 @@ export class MessageSpooler {
       if (this.#markers.size > this.#maxStrings)
         throw tooLarge(`more than ${this.#maxStrings} long strings`);
       const coding = member === "blob" || member === "data" ? "base64" : "text";
-      this.#current = { file: await beginStringFile(this.#limits.target, coding) };
+      this.#current = { file: await beginStringFile(this.#limits.target, coding, !isData) };
       this.#files.set(marker, this.#current);
     });
   }
@@ -165,7 +165,7 @@ export class MessageSpooler {
   async #take(steps: readonly ScanStep[]): Promise<void> {
     for (const step of steps)
       if (step.kind === "inline") this.#pass(step.bytes);
-      else if (step.kind === "begin") await this.#begin(step.member, step.level);
+      else if (step.kind === "begin") await this.#begin(step);
       else if (step.kind === "content") await this.#content(step.bytes);
       else if (step.kind === "end") await this.#endString();
       else await this.abort();

@@ -1,5 +1,6 @@
 import type { JSONRPCMessage } from "@modelcontextprotocol/client";
-import { dataMembers, findPlaces, isObject, mediaTypeOf } from "./found-places.ts";
+import { findPlaces, isObject, mediaTypeOf } from "./found-places.ts";
+import { dataMembers } from "./scan/string-scanner.ts";
 import type { SpooledString, SpooledStrings } from "./spooled-string.ts";
 
 /**

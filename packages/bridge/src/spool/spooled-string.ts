@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
-import { keyOf, type RpcId } from "@sluice/core/internal";
+import type { RpcId } from "@sluice/core/internal";
+import { isSameId } from "../messages/ids.ts";
 import { findPlaces } from "./found-places.ts";
 
 /** How a file holds a string: its text as UTF-8, or the bytes that it is base64 of. */
@@ -64,8 +65,7 @@ export function releaseAnswer(
   id: unknown,
   message?: unknown,
 ): boolean {
-  const key = keyOf(id);
-  const strings = [...spooled.values()].filter(({ answerId }) => keyOf(answerId) === key);
+  const strings = [...spooled.values()].filter(({ answerId }) => isSameId(answerId, id));
   const places = message ? findPlaces(message, new Set(strings.map((string) => string.id))) : [];
   const namedMarkers = new Set(places.map(({ marker }) => marker));
   const released = strings.filter((string) => !namedMarkers.has(string.id));

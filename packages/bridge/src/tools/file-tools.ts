@@ -104,7 +104,7 @@ export async function openFileTools(options: FileToolsOptions): Promise<FileTool
   const { spoolFolder } = opened ?? {};
   const sendFolders = sendFrom.length === 0 ? undefined : await openSendFolders(sendFrom);
   let relay: BridgeCalls | undefined;
-  let streams = false;
+  let streams: boolean | undefined;
   const calls = (): BridgeCalls => {
     if (relay) return relay;
     throw new SluiceError("unavailable", "bridge: the host has not begun yet");
@@ -153,7 +153,7 @@ export async function openFileTools(options: FileToolsOptions): Promise<FileTool
     if (!sendSettings)
       throw new SluiceError("unsupported", "bridge: no folder to send from is named");
     const { result, ...sent } = await sendForHost(call, context, sendSettings);
-    const coding = sent.way === "base64" ? ", as base64" : "";
+    const coding = sent.way === "base64" || sent.way === "text" ? `, as ${sent.way}` : "";
     const text = `Sent ${sent.name}, ${sent.size} bytes${coding}, to ${sent.tool}. It said:\n${textOf(result)}`;
     const report = toolResult(text, { ...sent, result: membersOf(result["structuredContent"]) });
     return result["isError"] === true ? { ...report, isError: true } : report;

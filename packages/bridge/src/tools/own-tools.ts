@@ -1,7 +1,7 @@
 import type { JSONRPCRequest, JSONRPCResponse } from "@modelcontextprotocol/client";
 import { type Members, membersOf } from "../messages/messages.ts";
 import type { BridgeCalls } from "../messages/hooks.ts";
-import { listTools } from "./server-client.ts";
+import { cursorIn, listTools } from "./server-client.ts";
 
 /** Names of the bridge's tools, before a server has one of them. */
 export type ToolName = "save_resource" | "list_saved" | "send_file";
@@ -81,6 +81,7 @@ function toolShape(name: ToolName, folders: readonly string[]): Members {
         path: { ...text, description: "Relative to the folder" },
         tool: { ...text, description: "Default: the only tool that takes files" },
         argument: { ...text, description: "Argument of the tool that takes the file" },
+        as: { ...text, enum: ["text"], description: "For a plain text argument: the file's text" },
         arguments: { type: "object", description: "Other arguments of the tool" },
       },
       required: ["path"],
@@ -91,7 +92,7 @@ function toolShape(name: ToolName, folders: readonly string[]): Members {
         name: text,
         size: count,
         tool: text,
-        way: { enum: ["uri", "asked", "url", "base64"] },
+        way: { enum: ["uri", "asked", "url", "base64", "text"] },
         result: {},
       },
       required: ["name", "size", "tool", "way"],
@@ -125,11 +126,9 @@ export class OwnTools {
       "result" in response ? membersOf(response.result) : noTools(response, this.#calls());
     if (!result) return response;
     const listedTools = Array.isArray(result["tools"]) ? (result["tools"] as unknown[]) : [];
-    const { nextCursor } = result;
+    const cursor = cursorIn(result);
     const others =
-      typeof nextCursor === "string"
-        ? await listTools(this.#calls(), undefined, nextCursor).catch(() => [])
-        : [];
+      cursor === undefined ? [] : await listTools(this.#calls(), undefined, cursor).catch(() => []);
     this.#takenNames = namesIn([...listedTools.map(membersOf), ...others]);
     const ours = [...this.#tools].map(([tool, folders]) => ({
       name: this.#nameOf(tool),

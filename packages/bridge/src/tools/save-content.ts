@@ -4,6 +4,7 @@ import { dirname, join } from "node:path";
 import { randomPartName, saveBytes, saveFile } from "@sluice/client/internal";
 import {
   createSha256,
+  decodeAnyBase64,
   decodeBase64,
   fileNameFromUri,
   isSameResource,
@@ -22,7 +23,7 @@ import {
   type SaveSettings,
   withRoom,
 } from "./save-call.ts";
-import { callServer } from "./server-client.ts";
+import { callServer, cursorIn } from "./server-client.ts";
 import type { ToolContext } from "./tool-context.ts";
 import type { BridgeCalls } from "../messages/hooks.ts";
 
@@ -110,11 +111,14 @@ async function claimFiles(
   { spooled }: SaveSettings,
 ): Promise<ReadonlyMap<string, SpooledString>> {
   const claimed = new Map<string, SpooledString>();
+  const moved = new Map<string, string>();
   for (const { marker } of findPlaces(result, new Set(spooled.keys()))) {
     const file = spooled.get(marker);
     if (!file) continue;
-    const place = join(dirname(file.place), randomPartName());
-    await rename(file.place, place);
+    // equal strings share a file
+    const place = moved.get(file.place) ?? join(dirname(file.place), randomPartName());
+    if (!moved.has(file.place)) await rename(file.place, place);
+    moved.set(file.place, place);
     spooled.delete(marker);
     claimed.set(marker, { ...file, place });
   }
@@ -178,8 +182,8 @@ function onlyContent({ contents }: Members, uri: string): Members {
 }
 
 function bytesOf(blob: unknown, text: string, uri: string): Uint8Array {
-  if (blob === undefined) return Buffer.from(text);
-  const bytes = decodeBase64(text);
+  if (typeof blob !== "string") return Buffer.from(text);
+  const bytes = decodeAnyBase64(text);
   if (!bytes) throw malformed(uri);
   return bytes;
 }
@@ -225,14 +229,15 @@ async function listedSize(
   try {
     for (let page = 0; page < maxPages; page++) {
       const result = await callServer(calls, "resources/list", params, inTime);
-      const { resources, nextCursor } = result;
+      const { resources } = result;
       const entries = Array.isArray(resources) ? (resources as unknown[]).map(membersOf) : [];
       const entry = entries.find(
         (content) => typeof content["uri"] === "string" && isSameResource(content["uri"], uri),
       );
       if (entry) return sizeIn(entry);
-      if (typeof nextCursor !== "string") return undefined;
-      params = { cursor: nextCursor };
+      const cursor = cursorIn(result);
+      if (cursor === undefined) return undefined;
+      params = { cursor };
     }
   } catch {
     // a server need not have a list

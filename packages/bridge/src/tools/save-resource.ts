@@ -37,7 +37,8 @@ export async function saveForHost(
   const isLink = /^https?:\/\//i.test(uri);
   const terms: StreamTerms = {};
   let refusal: SluiceError | undefined;
-  if (!isLink || context.streams()) {
+  // what a server does not declare it is not asked for
+  if (isLink ? context.streams() === true : context.streams() !== false) {
     const client = createServerClient(context.calls(), context.server.kind);
     const stream = await streamResource(client, uri, optionsOf(save, terms)).catch(
       (error: unknown) => {
@@ -127,7 +128,7 @@ function unboundedFault(bytes: number): SluiceError {
 /** True when the error says that the server does not stream this resource. */
 function isStreamless(error: unknown, { streams }: ToolContext): boolean {
   if (!SluiceError.is(error)) return false;
-  return error.code === "unsupported" || (!streams() && otherAnswers.has(error.code));
+  return error.code === "unsupported" || (streams() === undefined && otherAnswers.has(error.code));
 }
 
 /** Servers that know no such method have several numbers for it. */

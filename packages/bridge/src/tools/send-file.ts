@@ -14,7 +14,7 @@ import { optionalText, quoted, textArgument, type OwnToolCall } from "./tool-ans
 import { askAboveBytes, yesAdvice, type ToolContext } from "./tool-context.ts";
 
 /** How a file reached a tool: by a URI in its argument, because it asked, at an address it gave, or as its argument. */
-type SendWay = "uri" | "asked" | "url" | "base64";
+type SendWay = "uri" | "asked" | "url" | "base64" | "text";
 
 /** A file that a tool of the server got. */
 interface SentToTool {
@@ -50,10 +50,14 @@ export async function sendForHost(
   const { args, signal } = call;
   const file = await settings.folders.find(textArgument(args, "path"));
   const tools = await listTools(context.calls(), signal);
-  const taker = chooseTool(tools, optionalText(args, "tool"), optionalText(args, "argument"));
+  const taker = chooseTool(tools, {
+    tool: optionalText(args, "tool"),
+    argument: optionalText(args, "argument"),
+    isText: isAsText(args),
+  });
   const others = membersOf(args["arguments"]);
   const send: FileSend = { call, context, settings, file, taker, others };
-  if (taker.kind === "base64") return sendInArgument(send);
+  if (taker.kind === "base64" || taker.kind === "text") return sendInArgument(send, taker.kind);
   await ensureAgreed(send, askAboveBytes);
   return taker.kind === "uri" ? sendByUri(send) : sendWhenAsked(send);
 }
@@ -70,25 +74,36 @@ interface FileSend {
 /** The tool that gets the file, and the argument that takes it. */
 interface Taker {
   readonly tool: string;
-  readonly kind: "uri" | "base64" | "asks";
+  readonly kind: "uri" | "base64" | "text" | "asks";
   readonly argument?: string;
   readonly isList?: boolean;
 }
 
-function chooseTool(
-  tools: readonly Members[],
-  name: string | undefined,
-  argument: string | undefined,
-): Taker {
+/** What a call says of the tool. */
+interface NamedTaker {
+  readonly tool: string | undefined;
+  readonly argument: string | undefined;
+  /** The argument gets the text of the file. */
+  readonly isText: boolean;
+}
+
+function isAsText({ as }: Members): boolean {
+  if (as === undefined || as === null || as === "") return false;
+  if (as === "text") return true;
+  throw new SluiceError("invalid_argument", 'bridge: as is "text", or left out');
+}
+
+function chooseTool(tools: readonly Members[], named: NamedTaker): Taker {
+  const { tool: name } = named;
   if (name !== undefined) {
     const listedTool = tools.find((tool) => tool["name"] === name);
-    if (listedTool) return takerOf(listedTool, argument);
+    if (listedTool) return takerOf(listedTool, named);
     throw new SluiceError(
       "not_found",
       `bridge: the server has no tool ${JSON.stringify(name)}; pass one that it has`,
     );
   }
-  const takers = tools.map((tool) => takerOf(tool, argument)).filter(({ kind }) => kind === "uri");
+  const takers = tools.map((tool) => takerOf(tool, named)).filter(({ kind }) => kind === "uri");
   const [only, another] = takers;
   if (only && !another) return only;
   throw new SluiceError(
@@ -99,9 +114,10 @@ function chooseTool(
   );
 }
 
-function takerOf({ name, inputSchema }: Members, argument: string | undefined): Taker {
+function takerOf({ name, inputSchema }: Members, { argument, isText }: NamedTaker): Taker {
   const tool = String(name);
   const properties = Object.entries(membersOf(membersOf(inputSchema)["properties"]));
+  if (isText) return textTaker(tool, properties, argument);
   for (const [property, value] of properties) {
     if (argument !== undefined && property !== argument) continue;
     const schema = membersOf(value);
@@ -112,12 +128,38 @@ function takerOf({ name, inputSchema }: Members, argument: string | undefined): 
       return { tool, kind: "base64", argument: property };
   }
   if (argument === undefined) return { tool, kind: "asks" };
-  const isThere = properties.some(([property]) => property === argument);
-  throw new SluiceError(
+  throw properties.some(([property]) => property === argument)
+    ? new SluiceError(
+        "invalid_argument",
+        `bridge: nothing says that the argument ${quoted(argument)} of ${tool} takes base64; pass as: "text" to send it the text of the file`,
+      )
+    : noArgument(tool, argument);
+}
+
+/** An argument that takes a text gets the text of the file, when the call says so. */
+function textTaker(
+  tool: string,
+  properties: readonly (readonly [string, unknown])[],
+  argument: string | undefined,
+): Taker {
+  if (argument === undefined)
+    throw new SluiceError("invalid_argument", 'bridge: as: "text" needs argument; pass it');
+  const property = properties.find(([name]) => name === argument);
+  if (!property) throw noArgument(tool, argument);
+  const schema = membersOf(property[1]);
+  const types = [schema["type"]].flat();
+  if (FILE_KEYWORD in schema || isBase64(schema) || !types.some((type) => type === "string"))
+    throw new SluiceError(
+      "invalid_argument",
+      `bridge: the argument ${quoted(argument)} of ${tool} does not take a plain text; leave out as`,
+    );
+  return { tool, kind: "text", argument };
+}
+
+function noArgument(tool: string, argument: string): SluiceError {
+  return new SluiceError(
     "invalid_argument",
-    isThere
-      ? `bridge: the argument ${JSON.stringify(argument)} of ${tool} does not say that it takes base64: the tool would take the text of that for the file. Pass the content of a text yourself`
-      : `bridge: ${tool} has no argument ${JSON.stringify(argument)}`,
+    `bridge: ${tool} has no argument ${quoted(argument)}; pass one that it has`,
   );
 }
 
@@ -237,7 +279,7 @@ async function sendTo(address: UploadAddress, send: FileSend): Promise<void> {
 }
 
 /** The file in the message itself: small ones, and never without the user's yes. */
-async function sendInArgument(send: FileSend): Promise<SentToTool> {
+async function sendInArgument(send: FileSend, way: "base64" | "text"): Promise<SentToTool> {
   const { file, others, taker } = send;
   if (file.size > maxInlineBytes)
     throw new SluiceError(
@@ -248,12 +290,21 @@ async function sendInArgument(send: FileSend): Promise<SentToTool> {
   const bytes = await readSendable(file);
   if (!bytes)
     throw new SluiceError("precondition_failed", "bridge: the file has changed; send it again");
-  const result = await callTool(
-    send,
-    { ...others, [taker.argument as string]: encodeBase64(bytes) },
-    {},
-  );
-  return sentAs(send, "base64", result);
+  const value = way === "text" ? utf8TextOf(bytes) : encodeBase64(bytes);
+  const result = await callTool(send, { ...others, [taker.argument as string]: value }, {});
+  return sentAs(send, way, result);
+}
+
+/** UTF-8 without its byte order mark. */
+function utf8TextOf(bytes: Uint8Array): string {
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+  } catch {
+    throw new SluiceError(
+      "invalid_argument",
+      "bridge: the file is not text in UTF-8; nothing was sent",
+    );
+  }
 }
 
 const maxInlineBytes = 4 * 2 ** 20;
@@ -265,7 +316,8 @@ async function ensureAgreed(
 ): Promise<void> {
   if (file.size <= (context.agreedBytes ?? unasked)) return;
   const to = `${context.server.name} (tool ${quoted(taker.tool)})`;
-  const coding = taker.kind === "base64" ? ", as base64 in a message" : "";
+  const isInMessage = taker.kind === "base64" || taker.kind === "text";
+  const coding = isInMessage ? `, as ${taker.kind} in a message` : "";
   const message = `Send ${JSON.stringify(file.path)}, ${file.size} bytes${coding}, to ${to}?`;
   const options = { signal: call.signal, advice: yesAdvice };
   if (await context.questions.agree(call.request, message, options)) return;

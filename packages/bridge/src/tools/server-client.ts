@@ -85,12 +85,17 @@ export async function listTools(
       next === undefined ? {} : { cursor: next },
       signal,
     );
-    const { tools: listed, nextCursor } = result;
+    const { tools: listed } = result;
     if (Array.isArray(listed)) tools.push(...listed.map(membersOf));
-    if (typeof nextCursor !== "string") break;
-    next = nextCursor;
+    next = cursorIn(result);
+    if (next === undefined) break;
   }
   return tools;
+}
+
+/** The cursor of the next page; undefined on the last one, for which some servers write "" or `null`. */
+export function cursorIn({ nextCursor }: Members): string | undefined {
+  return typeof nextCursor === "string" && nextCursor !== "" ? nextCursor : undefined;
 }
 
 const maxPages = 100;

@@ -22,8 +22,8 @@ export interface ToolContext {
   readonly agreedBytes: number | undefined;
   /** Origins on this machine that a process named. */
   readonly loopback: NamedLoopback;
-  /** True when the server declares `resources/stream`. */
-  readonly streams: () => boolean;
+  /** True when the server declares `resources/stream`; undefined when the host has not asked what it declares. */
+  readonly streams: () => boolean | undefined;
 }
 
 /** Bytes of a file up to which the user is not asked, where the user did not say. */

@@ -4,10 +4,12 @@ import {
   type StreamableHTTPClientTransportOptions,
   type JSONRPCRequest,
 } from "@modelcontextprotocol/client";
+import { cookieFetch } from "@sluice/client/internal";
 import { SluiceError, type FetchLike, type Secret } from "@sluice/core";
 import { ensureConfidential, withBearer } from "@sluice/core/internal";
 import { boundedFetch } from "./bounded-fetch.ts";
 import { FallbackTransport } from "./fallback-transport.ts";
+import { methodFetch } from "./method-fetch.ts";
 import { SignIn, type SignInOptions, sendWithScope } from "./oauth/sign-in.ts";
 import { serverFetch } from "./connections.ts";
 import { sseTransport, type SseOptions } from "./sse-transport.ts";
@@ -51,7 +53,8 @@ const reconnection = {
 export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
   const { headers = {}, token, maxMessageBytes = defaultMaxMessageBytes } = options;
   const url = readServerUrl("bridge", options);
-  const fetch = withBearer(options.wrapFetch?.(serverFetch) ?? serverFetch, url, token);
+  const cookies = cookieFetch(serverFetch, url.origin);
+  const fetch = withBearer(options.wrapFetch?.(cookies) ?? cookies, url, token);
   const signIn =
     options.signIn && token === undefined ? new SignIn(url, options.signIn) : undefined;
   const paramHeaders = new ParamHeaders();
@@ -67,9 +70,13 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
         requestInit: { headers },
       };
       if (signIn) common.authProvider = signIn.provider;
-      const streamable = { ...common, reconnectionOptions: reconnection };
+      const newer = (): HttpTransport => {
+        const streamable = { ...common, reconnectionOptions: reconnection };
+        streamable.fetch = methodFetch(common.fetch);
+        return new HttpTransport(url, streamable, paramHeaders, signIn);
+      };
       return new FallbackTransport({
-        newer: () => new HttpTransport(url, streamable, paramHeaders, signIn),
+        newer,
         older: () => sseTransport(url, { ...common, signIn }),
         isOlder,
         onOlder: () => void (isOlder = true),

@@ -1,60 +1,63 @@
 import type { Writable } from "node:stream";
 import type { JSONRPCErrorResponse, JSONRPCMessage, RequestId } from "@modelcontextprotocol/client";
 import { SluiceError } from "@sluice/core";
-import { isResponse, readJson, readRpc } from "@sluice/core/internal";
-import { maxResponseContainers } from "../spool/scan/string-scanner.ts";
+import { codes } from "../messages/messages.ts";
+import { readMessage, unread } from "../messages/read-message.ts";
 
 /** Largest amount of bytes that wait for a reader of our output. */
 const maxWaitingBytes = 64 * 2 ** 20;
 
-/** What came as one line: a message, an error response in place of one that was too long, or a fault. */
-type ParsedLine =
-  | { readonly message: JSONRPCMessage; readonly fault?: never }
-  | { readonly fault: string; readonly message?: never };
-
 /**
- * Reads a line as a JSON-RPC message of at most `maxContainers` arrays and objects, where that is bounded. `maxBytes` is
- * for the words of the fault.
+ * Reads a line as a message of at most `maxContainers` arrays and objects, where that is bounded. A response that is too
+ * long becomes an error response. `maxBytes` is for the words of the fault. `undefined`: the other half of a long line says
+ * it.
  */
 export function readLine(
   line: string | LongLine,
   maxBytes: number,
   maxContainers?: number,
-): ParsedLine {
+): ReturnType<typeof readMessage> | undefined {
   if (typeof line !== "string") return readLongLine(line, maxBytes);
-  const { message, fault } = readRpc(line.endsWith("\r") ? line.slice(0, -1) : line, maxContainers);
-  return fault ? { fault: fault.message } : { message: message as JSONRPCMessage };
+  const read = readMessage(line.endsWith("\r") ? line.slice(0, -1) : line, maxContainers);
+  const isFound = read.message || read.requests.length + read.responses.length > 0;
+  return isFound ? read : { ...read, others: idsAtEnds(line) };
 }
 
-/** Errors for the calls that a line of a server answers, where the line is a batch, or too deep or wide to be read. */
-export function refusedAnswers(line: string | LongLine, fault: string): readonly JSONRPCMessage[] {
-  if (typeof line !== "string") return [];
-  const { value } = readJson(line, maxResponseContainers);
-  const ids = Array.isArray(value)
-    ? (value as unknown[]).filter(isResponse).map(({ id }) => id)
-    : [idAtStart(line.slice(0, endBytes)) ?? idAtEnd(line.slice(-endBytes))];
-  return ids.filter((id) => id !== undefined).map((id) => unreadableAnswer(id, fault));
-}
-
-/** The error for a call whose answer cannot be read. */
-export function unreadableAnswer(id: RequestId, fault: string): JSONRPCErrorResponse {
-  const message = `The server's answer cannot be read: ${fault}. Tell its author.`;
+/** The error for a call whose answer cannot be read. `author`: whose answer it is. */
+export function unreadableAnswer(
+  id: RequestId,
+  fault: string,
+  author: "server" | "client" = "server",
+): JSONRPCErrorResponse {
+  const message = `The ${author}'s answer cannot be read: ${fault}. Tell its author.`;
   return { jsonrpc: "2.0", id, error: { code: -32_000, message } };
 }
 
 const endBytes = 300;
 
 /** A response that is too long becomes an error for its call, where the id stands at one of its ends. */
-function readLongLine(line: LongLine, maxBytes: number): ParsedLine {
-  const fault = `a message is larger than ${maxBytes / 2 ** 20} MiB`;
-  const id = line.tail === undefined ? idAtStart(line.head) : idAtEnd(line.tail);
-  if (id === undefined) return { fault };
-  const message = `Dropped: ${fault}. Use smaller parts.`;
-  return { message: { jsonrpc: "2.0", id, error: { code: -32_000, message } } };
+function readLongLine(
+  { head, tail }: LongLine,
+  maxBytes: number,
+): ReturnType<typeof readMessage> | undefined {
+  const message = `a message is larger than ${maxBytes / 2 ** 20} MiB`;
+  const first = idAtStart(head);
+  if ((first === undefined) === (tail === undefined)) return undefined;
+  const id = first ?? idAtEnd(tail ?? "");
+  if (id === undefined) return unread({ code: codes.invalidRequest, message });
+  const error = { code: -32_000, message: `Dropped: ${message}. Use smaller parts.` };
+  return { message: { jsonrpc: "2.0", id, error } };
 }
 
-const startPattern = /^\{(?:"jsonrpc":"2\.0",)?"id":("[^"\\]{0,200}"|\d{1,16}),/;
-const endPattern = /,"id":("[^"\\]{0,200}"|\d{1,16})(?:,"jsonrpc":"2\.0")?\}\r?$/;
+/** The id of a text that no parser took, where it stands at one of its ends. */
+function idsAtEnds(line: string): readonly RequestId[] {
+  const id = idAtStart(line.slice(0, endBytes)) ?? idAtEnd(line.slice(-endBytes));
+  return id === undefined ? [] : [id];
+}
+
+// with the blanks that encoders of other languages write
+const startPattern = /^\{(?:"jsonrpc": ?"2\.0", ?)?"id": ?("[^"\\]{0,200}"|\d{1,16}),/;
+const endPattern = /, ?"id": ?("[^"\\]{0,200}"|\d{1,16})(?:, ?"jsonrpc": ?"2\.0")?\}\r?$/;
 
 function idAtStart(head: string): RequestId | undefined {
   return parseId(startPattern.exec(head)?.[1]);

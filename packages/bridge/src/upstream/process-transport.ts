@@ -6,7 +6,9 @@ import type { JSONRPCMessage, Transport } from "@modelcontextprotocol/client";
 import { SluiceError } from "@sluice/core";
 import { isInTime } from "@sluice/core/internal";
 import { maxResponseContainers } from "../spool/scan/string-scanner.ts";
-import { readLine, refusedAnswers, linesOf, LineWriter } from "./line-transport.ts";
+import { refusal } from "../messages/messages.ts";
+import type { UnreadText } from "../messages/read-message.ts";
+import { linesOf, LineWriter, readLine, unreadableAnswer } from "./line-transport.ts";
 import type { Flow, Upstream } from "./upstream.ts";
 
 /** Options of a server that runs as a child process. */
@@ -20,7 +22,7 @@ export interface ProcessOptions {
   readonly env?: NodeJS.ProcessEnv | undefined;
   /** Largest message to take from it, in bytes. Default: 32 MiB. */
   readonly maxMessageBytes?: number | undefined;
-  /** How long it may take to end after its input has ended, and again after SIGTERM. Default: 1.5 s. */
+  /** How long it may take to end after its input has ended, and again after SIGTERM. Default: 0.75 s. */
   readonly exitMs?: number | undefined;
   /** Wraps its output, as the spool does. */
   readonly wrapOutput?:
@@ -29,8 +31,8 @@ export interface ProcessOptions {
 }
 
 const defaultMaxMessageBytes = 32 * 2 ** 20;
-/** Twice this is less than the 4 s that hosts of the official SDK leave a bridge before they kill it. */
-const defaultExitMs = 1_500;
+/** Twice this is less than the 2 s after which hosts kill a bridge, or begin to. */
+const defaultExitMs = 750;
 
 /** Speaks lines of JSON with a child process, which it starts and ends. */
 class ProcessTransport implements Transport {
@@ -84,16 +86,20 @@ class ProcessTransport implements Transport {
     try {
       for await (const line of lines) {
         await this.#flow.ready();
-        const { message, fault } = readLine(line, maxMessageBytes, maxResponseContainers);
-        if (message) this.onmessage?.(message);
-        else {
-          for (const answer of refusedAnswers(line, fault)) this.onmessage?.(answer);
-          this.onerror?.(new SluiceError("protocol", `bridge: ${fault}`));
-        }
+        const read = readLine(line, maxMessageBytes, maxResponseContainers);
+        if (read?.message) this.onmessage?.(read.message);
+        else if (read) this.#refuse(read);
       }
     } catch (error) {
       if (!this.#isClosed) this.onerror?.(error as Error);
     }
+  }
+
+  /** Answers what calls in it wait for. A line without any may be one of a log. */
+  #refuse({ fault: { code, message }, requests, responses, others }: UnreadText): void {
+    for (const id of [...responses, ...others]) this.onmessage?.(unreadableAnswer(id, message));
+    for (const id of requests) void this.send(refusal(id, code, message)).catch(() => {});
+    this.onerror?.(new SluiceError("protocol", `bridge: ${message}`));
   }
 
   /** The next process starts once this one is gone: it may need the same port or lock. */

@@ -2,10 +2,11 @@ import { SdkError, SdkErrorCode, type JSONRPCErrorResponse } from "@modelcontext
 import { SluiceError } from "@sluice/core";
 import { parseMediaType } from "@sluice/core/internal";
 import { proxyOrigin } from "@sluice/core/internal/node";
-import { isMembers } from "../messages/messages.ts";
+import { codes, isMembers } from "../messages/messages.ts";
+import { verdictOf } from "./response-status.ts";
 
 /** Why a message did not get to the server, and what follows from it. */
-type SendFault =
+export type SendFault =
   /** The server answered with an error of JSON-RPC in a response with a status of failure. */
   | {
       readonly kind: "answered";
@@ -18,8 +19,11 @@ type SendFault =
   | { readonly kind: "unreached"; readonly reason: string }
   /** The server refused it: nothing was done, and another try gives the same. */
   | { readonly kind: "refused"; readonly reason: string; readonly status?: number }
-  /** The connection broke after the message was sent: what the server did is unknown. */
-  | { readonly kind: "lost"; readonly reason: string };
+  /**
+   * The message was sent, and what the server did is unknown. `isAway`: a proxy did not reach the server, which may be back
+   * soon.
+   */
+  | { readonly kind: "lost"; readonly reason: string; readonly isAway?: boolean };
 
 /** A message that was not sent, or whose answer cannot come. */
 export class SendError extends Error {
@@ -48,13 +52,13 @@ const unreachedWords: Readonly<Record<string, string>> = {
   ENOTFOUND: "the name has no address (ENOTFOUND); check its spelling, or the DNS",
 };
 
-/** Reads what a transport rejected with. `hasSession`: the message was sent in a session of 2025-11-25 or older. */
-export function sendFaultOf(thrown: unknown, hasSession: boolean): SendFault {
+/** Reads what a transport rejected with. `inSession`: the message was sent in a session of 2025-11-25 or older. */
+export function sendFaultOf(thrown: unknown, inSession: boolean): SendFault {
   const data = isMembers(thrown) ? thrown["data"] : undefined;
   const status = isMembers(data) ? data["status"] : undefined;
   if (typeof status === "number") {
     const text = isMembers(data) ? data["text"] : undefined;
-    return answeredFault(status, typeof text === "string" ? text : "", hasSession);
+    return answeredFault(status, typeof text === "string" ? text : "", inSession);
   }
   // `fetch` wraps what a connection failed with
   const sluiceError = [thrown, thrown instanceof Error && thrown.cause].find((error) =>
@@ -107,15 +111,24 @@ function reasonOf(thrown: unknown): string {
     : message;
 }
 
-function answeredFault(status: number, text: string, hasSession: boolean): SendFault {
-  if (hasSession && (status === 404 || (status === 400 && /session/i.test(text))))
-    return { kind: "session-gone", reason: `HTTP ${status}` };
+function answeredFault(status: number, text: string, inSession: boolean): SendFault {
   const error = rpcErrorIn(text);
+  const isOfMethod = error !== undefined && methodCodes.has(error.code);
+  const verdict = verdictOf({ status, text: isOfMethod ? "" : text, inSession });
+  const reason = `HTTP ${status}`;
+  if (verdict === "session-gone") return { kind: verdict, reason };
   if (error) return { kind: "answered", error, status };
-  if (status === 503) return { kind: "unreached", reason: `HTTP ${status}` };
-  if (status >= 500) return { kind: "lost", reason: `HTTP ${status}` };
-  return { kind: "refused", reason: `HTTP ${status}`, status };
+  if (verdict === "unreached") return { kind: verdict, reason };
+  if (verdict === "refused") return { kind: verdict, reason, status };
+  return { kind: "lost", reason, isAway: verdict === "cut-off" };
 }
+
+/** Errors of what was called: their words may name a session of any kind. */
+const methodCodes: ReadonlySet<number> = new Set([
+  codes.methodNotFound,
+  codes.invalidParams,
+  codes.internal,
+]);
 
 function rpcErrorIn(text: string): JSONRPCErrorResponse["error"] | undefined {
   try {

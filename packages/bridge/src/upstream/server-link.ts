@@ -1,15 +1,20 @@
+import { randomUUID } from "node:crypto";
 import { setMaxListeners } from "node:events";
-import type {
-  JSONRPCMessage,
-  JSONRPCRequest,
-  JSONRPCResponse,
-  Transport,
+import {
+  SdkErrorCode,
+  SdkHttpError,
+  type JSONRPCMessage,
+  type JSONRPCRequest,
+  type JSONRPCResponse,
+  type Transport,
 } from "@modelcontextprotocol/client";
 import { SluiceError } from "@sluice/core";
 import { type Deadline, isInTime, keyOf, onAbort, sleep, within } from "@sluice/core/internal";
 import type { BridgeLimits } from "../messages/limits.ts";
-import { isAnswer } from "../messages/messages.ts";
-import { SendError, sendFaultOf } from "./send-fault.ts";
+import { keyIn, onlyKey } from "../messages/ids.ts";
+import { isAnswer, isCall } from "../messages/messages.ts";
+import { mayArriveTwice } from "../messages/methods.ts";
+import { SendError, sendFaultOf, type SendFault } from "./send-fault.ts";
 import type { Flow, Upstream } from "./upstream.ts";
 import { defer, type Deferred } from "../messages/deferred.ts";
 
@@ -36,6 +41,8 @@ export interface ServerConnection {
 
 const firstPauseMs = 250;
 const longestPauseMs = 5_000;
+/** After as many, a refusal is taken for one of the message. */
+const maxLostSessions = 2;
 /** A process that ends more often than this within a minute is not started again. */
 const maxStartsPerMinute = 6;
 
@@ -49,6 +56,7 @@ export class ServerLink {
   readonly #end = new AbortController();
   #transport: Transport | undefined;
   #opening: Promise<Transport> | undefined;
+  #checking: Promise<JSONRPCResponse> | undefined;
   #starts: number[] = [];
   #wasOpen = false;
   #isAway = false;
@@ -78,11 +86,12 @@ export class ServerLink {
   }
 
   /**
-   * Sends a message. While the server is away, it tries again for as long as the limits say. Throws
-   * {@link SendError}, or the reason of an abort.
+   * Sends a message. While the server is away, it tries again for as long as the limits say, unless that could do a call
+   * twice. Throws {@link SendError}, or the reason of an abort.
    */
   async send(message: JSONRPCMessage, { signal, onEnd }: MessageOptions = {}): Promise<void> {
     const deadline = Date.now() + this.#limits.reconnectMs;
+    let lostSessions = 0;
     for (let attempt = 0; ; attempt++) {
       signal?.throwIfAborted();
       const transport = this.#transport ?? (await this.#open());
@@ -93,14 +102,17 @@ export class ServerLink {
       } catch (error) {
         signal?.throwIfAborted();
         this.#end.signal.throwIfAborted();
-        const fault = sendFaultOf(error, transport.sessionId !== undefined);
-        const isRepeatable = fault.kind === "unreached" || fault.kind === "session-gone";
-        if (!isRepeatable || Date.now() > deadline || attempt > 1_000) throw new SendError(fault);
+        // what loses one session after the other is about the message
+        const inSession = transport.sessionId !== undefined && lostSessions < maxLostSessions;
+        const fault = sendFaultOf(error, inSession);
+        const isLeft = this.#transport !== transport;
+        if (!mayRepeat(message, fault, isLeft) || Date.now() > deadline || attempt > 1_000)
+          throw new SendError(fault);
         if (fault.kind === "session-gone") {
-          if (attempt > 2) throw new SendError(fault);
-          await this.#renew(transport, fault.reason);
+          lostSessions++;
+          await this.#leave(message, transport, fault.reason);
         } else {
-          this.#away(fault.reason);
+          this.#away(reasonOf(new SendError(fault)));
           await sleep(pauseMs(attempt), signal ?? this.#end.signal);
         }
       }
@@ -146,7 +158,7 @@ export class ServerLink {
         this.#end.signal.throwIfAborted();
         const isFinal = SluiceError.is(error) && !error.retryable;
         if (isFinal || !this.#wasOpen || Date.now() > deadline) throw error;
-        this.#away(error instanceof Error ? error.message : String(error));
+        this.#away(reasonOf(error));
         await sleep(pauseMs(attempt), this.#end.signal);
       }
     }
@@ -171,7 +183,10 @@ export class ServerLink {
         await this.#events.restore(this.#connectionOf(transport));
       } catch (error) {
         await transport.close();
-        throw error;
+        // the messages that wait for it are not sent
+        throw SluiceError.is(error)
+          ? error
+          : new SendError({ kind: "unreached", reason: reasonOf(error) });
       }
     }
     if (!isOpen) throw new SluiceError("unavailable", `bridge: ${this.name} exited at once`);
@@ -184,11 +199,23 @@ export class ServerLink {
 
   #connectionOf(transport: Transport): ServerConnection {
     return {
-      send: (message) => transport.send(message),
+      send: async (message) => {
+        await transport.send(message).catch((error: unknown) => {
+          const fault = sendFaultOf(error, false);
+          // servers refuse notifications that they have no use for
+          if (fault.kind !== "refused" && fault.kind !== "answered") throw faultFor(error, fault);
+        });
+      },
       exchange: (request, timeoutMs) =>
-        this.#exchange(request, timeoutMs, undefined, ({ signal, onEnd }) =>
-          transport.send(request, { requestSignal: signal, onRequestStreamEnd: onEnd }),
-        ),
+        this.#exchange(request, timeoutMs, undefined, async ({ signal, onEnd }) => {
+          const sending = transport.send(request, {
+            requestSignal: signal,
+            onRequestStreamEnd: onEnd,
+          });
+          await sending.catch((error: unknown) => {
+            throw faultFor(error, sendFaultOf(error, false));
+          });
+        }),
     };
   }
 
@@ -215,25 +242,33 @@ export class ServerLink {
 
   #fault(transport: Transport, error: Error): void {
     if (this.#end.signal.aborted) return;
-    const isLost = transport.sessionId !== undefined && this.#transport === transport;
-    // the stream of a session that a new server does not know; a failed POST says so by itself
-    if (isLost && sendFaultOf(error, true).kind === "session-gone" && isStreamFault(error))
-      this.#renew(transport, "its session is over").catch((fault: unknown) => {
+    // a stream of the session that the server had opened before: only a POST tells whether the session is over
+    if (this.#transport === transport && transport.sessionId !== undefined && isStreamGone(error))
+      this.#checkSession().catch((fault: unknown) => {
         this.#events.note(`${this.name} could not be reached again: ${String(fault)}`);
       });
     else if (SluiceError.is(error)) this.#events.note(error.message);
   }
 
-  /** Gives the connection up and opens another one. */
-  async #renew(transport: Transport, reason: string): Promise<void> {
-    if (this.#transport === transport) {
-      this.#transport = undefined;
-      transport.onclose = () => {};
-      this.#events.onlost(reason);
-      this.#away(reason);
-      await transport.close();
-    }
-    await this.#open();
+  /** Asks for a sign of life, which begins the session anew where it is over. */
+  async #checkSession(): Promise<void> {
+    const request = { jsonrpc: "2.0" as const, id: randomUUID(), method: "ping" };
+    this.#checking ??= this.exchange(request, this.#limits.reconnectMs).finally(() => {
+      this.#checking = undefined;
+    });
+    await this.#checking;
+  }
+
+  /** Gives up a connection whose session the server does not know: the next message opens another one. */
+  async #leave(message: JSONRPCMessage, transport: Transport, reason: string): Promise<void> {
+    // servers refuse notifications that they have no use for, also with 404
+    if (!isCall(message)) return this.#checkSession();
+    if (this.#transport !== transport) return;
+    this.#transport = undefined;
+    transport.onclose = () => {};
+    this.#events.onlost(reason);
+    this.#away(reason);
+    await transport.close();
   }
 
   #lose(transport: Transport, reason: string): void {
@@ -280,8 +315,30 @@ async function endSession(transport: Transport | undefined): Promise<void> {
   await isInTime(terminable.terminateSession(), 1_000);
 }
 
-function isStreamFault(error: Error): boolean {
-  return error.message.includes("SSE stream");
+/** Statuses with which servers refuse the stream of a session that they do not know. */
+const goneStatuses: ReadonlySet<unknown> = new Set([400, 404]);
+
+function isStreamGone(error: Error): boolean {
+  return (
+    SdkHttpError.isInstance(error) &&
+    error.code === SdkErrorCode.ClientHttpFailedToOpenStream &&
+    goneStatuses.has(error.data.status)
+  );
+}
+
+/** True where another try does no call twice, and may have another outcome. `isLeft`: the connection was given up. */
+function mayRepeat(message: JSONRPCMessage, fault: SendFault, isLeft: boolean): boolean {
+  if (fault.kind === "lost") return (fault.isAway === true || isLeft) && mayArriveTwice(message);
+  return fault.kind === "unreached" || fault.kind === "session-gone";
+}
+
+/** An error of ours as it is; of any other, what it says of the message, without the server's words. */
+function faultFor(error: unknown, fault: SendFault): Error {
+  return SluiceError.is(error) ? error : new SendError(fault);
+}
+
+function reasonOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
 }
 
 function pauseMs(attempt: number): number {
@@ -330,7 +387,8 @@ class Exchanges {
 
   /** Takes the response to one of the requests. False for any other. */
   take(response: JSONRPCResponse): boolean {
-    const pending = this.#waiting.get(keyOf(response.id));
+    const key = keyIn(this.#waiting, response.id) ?? onlyKey(this.#waiting, response.id);
+    const pending = this.#waiting.get(key ?? "");
     pending?.resolve(response);
     return pending !== undefined;
   }

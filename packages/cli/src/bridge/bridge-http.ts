@@ -5,7 +5,7 @@ import { createHttpHosts, type HttpHosts, type OpenedServer } from "@sluice/brid
 import { definedMembers, isLoopbackHost } from "@sluice/core/internal";
 import { createRoutedHandler, createRouter, withRoutes } from "@sluice/transport-http/internal";
 import { drainServer, toNodeHandler } from "@sluice/transport-http/node";
-import { headersFrom } from "../server-calls/connect.ts";
+import { headersFrom } from "../server-calls/headers.ts";
 import { fault } from "../terminal/failure.ts";
 import {
   beginToServe,

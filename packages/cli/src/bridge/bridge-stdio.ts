@@ -7,7 +7,8 @@ import {
   runBridge,
   type FileTools,
 } from "@sluice/bridge";
-import { headersFrom, ensureTrust } from "../server-calls/connect.ts";
+import { ensureTrust } from "../server-calls/connect.ts";
+import { headersFrom } from "../server-calls/headers.ts";
 import { ensureFolder, prepareFolder } from "../storages/prepare-folder.ts";
 import { note, printable } from "../terminal/print.ts";
 import type { BridgeCommandOptions } from "./bridge-options.ts";

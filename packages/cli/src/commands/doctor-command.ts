@@ -1,5 +1,6 @@
 import { examine, type Diagnosis } from "@sluice/bridge/internal";
-import { ensureTrust, headersFrom } from "../server-calls/connect.ts";
+import { ensureTrust } from "../server-calls/connect.ts";
+import { headersFrom } from "../server-calls/headers.ts";
 import { fault } from "../terminal/failure.ts";
 import { print, printable, printableJson } from "../terminal/print.ts";
 

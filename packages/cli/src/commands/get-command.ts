@@ -11,6 +11,7 @@ import {
   streamResource,
   type TransferScale,
 } from "@sluice/client";
+import { SluiceError } from "@sluice/core";
 import { saveBytes, scaleOf, formatScale } from "@sluice/client/internal";
 import { definedMembers, fileNameFromUri, sanitizeFileName } from "@sluice/core/internal";
 import {
@@ -24,7 +25,7 @@ import { note, print, printable, printableJson } from "../terminal/print.ts";
 import { createProgressBar, type ReportProgress, shareProgress } from "../terminal/progress-bar.ts";
 import { runInOrder, SaveOrder, type PlaceInOrder } from "../save/save-order.ts";
 import { formatBytes, formatDuration } from "../terminal/quantity.ts";
-import { isStreamless, readResource } from "../server-calls/read-resource.ts";
+import { declaresStreaming, readResource } from "../server-calls/read-resource.ts";
 
 /** Options of `sluice get`. */
 export interface GetOptions extends ServerCallOptions {
@@ -146,11 +147,12 @@ async function openStream(
   { maxSize, trust, signal }: GetOptions,
   consent: Consent | undefined,
 ): Promise<ResourceStream | undefined> {
+  if (!declaresStreaming(connection)) return undefined;
   const options = { signal, maxStreamBytes: maxSize, trustedOrigins: trust, consent };
   try {
     return await streamResource(connection.client, uri, definedMembers(options));
   } catch (error) {
-    if (isStreamless(connection, error)) return undefined;
+    if (SluiceError.is(error) && error.code === "unsupported") return undefined;
     throw error;
   }
 }

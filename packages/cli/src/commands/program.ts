@@ -108,7 +108,7 @@ export function commandLine(signal: AbortSignal): Command {
     )
     .option(
       "--header <line>",
-      "header of every request to the server, as 'Name: value'; may be repeated",
+      "header of every request to the server, as 'Name: value'; ${NAME} is from the environment; may be repeated",
       collect,
     )
     .option("--no-browser", "do not sign in if the server asks for it")
@@ -160,7 +160,7 @@ export function commandLine(signal: AbortSignal): Command {
     .argument("<server>", "URL of its MCP endpoint")
     .option(
       "--header <line>",
-      "header of every request, as 'Name: value'; may be repeated",
+      "header of every request, as 'Name: value'; ${NAME} is from the environment; may be repeated",
       collect,
     )
     .option(

@@ -1,5 +1,6 @@
 import { CommanderError, type Command } from "commander";
 import { exitCodes } from "../terminal/exit-code.ts";
+import { joinHeaders } from "../server-calls/headers.ts";
 import { describeFailure, exitStatus, Stopped } from "../terminal/failure.ts";
 import { endWithReader, note } from "../terminal/print.ts";
 import { commandLine } from "./program.ts";
@@ -25,7 +26,7 @@ export async function execute(args: readonly string[], signal: AbortSignal): Pro
   const program = commandLine(signal);
   prepare(program);
   try {
-    await program.parseAsync(args, { from: "user" });
+    await program.parseAsync(joinHeaders(args), { from: "user" });
     return exitCodes.ok.status;
   } catch (error) {
     return statusAfter(error, args[0] === "get");

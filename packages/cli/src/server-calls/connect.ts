@@ -4,6 +4,8 @@ import {
   type Transport,
 } from "@modelcontextprotocol/client";
 import {
+  connectEither,
+  cookieFetch,
   ensureTrustedOrigins,
   streamingCapabilities,
   withStreaming,
@@ -16,6 +18,7 @@ import { SluiceError } from "@sluice/core";
 import { Advice, fault } from "../terminal/failure.ts";
 import { version } from "../terminal/print.ts";
 import { callServer, type ServerCall } from "./call-server.ts";
+import { tidied } from "./tidied.ts";
 
 /** How to reach a server. */
 export interface ServerCallOptions {
@@ -35,20 +38,31 @@ export async function connect(
   { token, signal }: ServerCallOptions,
   files?: Pick<FileSender<never>, "extend">,
 ): Promise<ClientConnection> {
-  const transport = await transportTo(parseAddress(server, token), token);
-  const client = new (files?.extend(Client) ?? Client)(
-    { name: "sluice", version },
-    { capabilities: streamingCapabilities(), versionNegotiation: { mode: "auto" } },
+  const address = parseAddress(server, token);
+  const ClientOf = files?.extend(Client) ?? Client;
+  const client = await callServer({ server, signal }, () =>
+    connectEither(async (versionNegotiation) => {
+      signal.throwIfAborted();
+      const transport = tidied(await transportTo(address, token));
+      const capabilities = streamingCapabilities();
+      const opened = new ClientOf(
+        { name: "sluice", version },
+        { capabilities, versionNegotiation },
+      );
+      // the SDK looks at its signal neither while a transport opens a connection nor at every step after that
+      const removeListener = onAbort(signal, () => void transport.close());
+      try {
+        await abortable(opened.connect(transport, { signal }), signal);
+        return opened;
+      } catch (error) {
+        await transport.close();
+        throw error;
+      } finally {
+        removeListener();
+      }
+    }),
   );
-  const connection = { client, server, signal };
-  // the SDK looks at its signal neither while a transport opens a connection nor at every step after that
-  const removeListener = onAbort(signal, () => void transport.close());
-  try {
-    await callServer(connection, () => abortable(client.connect(transport, { signal }), signal));
-  } finally {
-    removeListener();
-  }
-  return connection;
+  return { client, server, signal };
 }
 
 async function transportTo(url: URL, token: string | undefined): Promise<Transport> {
@@ -57,7 +71,7 @@ async function transportTo(url: URL, token: string | undefined): Promise<Transpo
   const headers = token === undefined ? {} : { authorization: `Bearer ${token}` };
   // the fetch of Node knows no proxies, and this one takes its time to load
   const fetch = proxyFor(url) && (await import("@sluice/bridge/internal")).serverFetch;
-  const streaming = withStreaming(fetch, "node");
+  const streaming = withStreaming(cookieFetch(fetch ?? globalThis.fetch, url.origin), "node");
   return new StreamableHTTPClientTransport(url, {
     fetch: async (input, init) => boundAnswers(await streaming(input, init)),
     requestInit: { headers },
@@ -89,19 +103,6 @@ export function ensureTrust(trust: readonly string[] = []): void {
     const advice = "write it like --trust https://cdn.example.com, or https://*.example.com";
     throw new Advice(error, advice);
   }
-}
-
-/** Headers of lines like `Name: value`, as `--header` takes them. */
-export function headersFrom(lines: readonly string[]): Record<string, string> {
-  const headers: Record<string, string> = {};
-  for (const line of lines) {
-    const [, name, value] = /^([!#$%&'*+\-.^_`|~0-9A-Za-z]+):([^\r\n\0]*)$/.exec(line) ?? [];
-    // never repeats it: it may hold a secret
-    if (name === undefined || value === undefined)
-      throw fault("invalid_argument", "a --header is malformed", "write it as 'Name: value'");
-    headers[name] = value.trim();
-  }
-  return headers;
 }
 
 /** Maximum bytes of a JSON response, of a refusal, or of one event: as much as of one WebSocket message. */

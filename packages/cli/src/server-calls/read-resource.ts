@@ -1,5 +1,7 @@
+import { ProtocolErrorCode } from "@modelcontextprotocol/client";
+import { z } from "zod";
 import { SluiceError } from "@sluice/core";
-import { EXTENSION_ID, isSameResource } from "@sluice/core/internal";
+import { decodeAnyBase64, EXTENSION_ID, isSameResource } from "@sluice/core/internal";
 import { callServer } from "./call-server.ts";
 import type { ClientConnection } from "./connect.ts";
 import { Advice, answerOrigin, fault } from "../terminal/failure.ts";
@@ -13,21 +15,21 @@ interface ReadContent {
   readonly verified: "length" | "none";
 }
 
+/** Looser than that of the SDK, which takes base64 in one spelling. */
+const readResult = z.object({
+  contents: z.array(
+    z.object({ uri: z.string(), text: z.string().optional(), blob: z.string().optional() }),
+  ),
+});
+
 /** Entries of the list that are looked through for the size of a resource. */
 const maxListed = 10_000;
 
-/**
- * True for an error of `resources/stream` that says that the server does not stream this resource. Servers that know no such
- * method have several numbers for it.
- */
-export function isStreamless({ client }: ClientConnection, error: unknown): boolean {
-  if (!SluiceError.is(error)) return false;
-  if (error.code === "unsupported") return true;
+/** True for a server that declares `resources/stream`: no other is asked for it. */
+export function declaresStreaming({ client }: ClientConnection): boolean {
   const { extensions = {} } = client.getServerCapabilities() ?? {};
-  return !Object.hasOwn(extensions, EXTENSION_ID) && otherAnswers.has(error.code);
+  return Object.hasOwn(extensions, EXTENSION_ID);
 }
-
-const otherAnswers: ReadonlySet<string> = new Set(["invalid_argument", "protocol", "internal"]);
 
 /**
  * Reads a resource with `resources/read`: text as UTF-8, or base64. The response is at most 16 MiB. Throws `too_large` beyond
@@ -40,16 +42,20 @@ export async function readResource(
 ): Promise<ReadContent> {
   const { client, server, signal } = connection;
   const name = JSON.stringify(uri);
-  const reading = callServer(connection, () => client.readResource({ uri }, { signal }));
+  const reading = callServer(connection, () =>
+    client.request({ method: "resources/read", params: { uri } }, readResult, { signal }),
+  );
   const { contents } = await reading.catch((error: unknown) => {
     if (!SluiceError.is(error)) throw error;
     const isAnswer = error.origin === answerOrigin;
     if (!isAnswer && error.code !== "protocol") throw error;
-    if (absentCodes.has((error.cause as { code?: unknown } | undefined)?.code))
+    if (absentCodes.has(codeIn(error)))
       throw new SluiceError("not_found", `${server} has no resource ${name}`, { cause: error });
     const resourceless = resourcelessFault(connection);
     if (resourceless) throw resourceless;
     if (isAnswer) throw error;
+    if (codeIn(error) === ProtocolErrorCode.MethodNotFound)
+      throw fault("unsupported", `${server} does not know resources/read`, "ask its operator");
     throw new Advice(error, "only a server that streams gives what is larger than one message");
   });
   const [content, another] = contents;
@@ -59,7 +65,9 @@ export async function readResource(
       `${server} answers with ${contents.length} contents, not only with ${name}`,
       "ask for one of the resources that `sluice ls` prints",
     );
-  const bytes = "text" in content ? Buffer.from(content.text) : decode(content.blob);
+  const { text, blob } = content;
+  const bytes =
+    text === undefined ? blob !== undefined && decodeAnyBase64(blob) : Buffer.from(text);
   if (!bytes) throw new SluiceError("protocol", `${server} sends ${name} as malformed base64`);
   if (bytes.length > maxSize)
     throw new SluiceError("too_large", `${name} has ${bytes.length} bytes, more than ${maxSize}`);
@@ -75,10 +83,8 @@ export async function readResource(
 /** Numbers of "no such resource" in the two revisions. */
 const absentCodes: ReadonlySet<unknown> = new Set([-32002, -32602]);
 
-/** Bytes of base64 in its one spelling (RFC 4648 §4). */
-function decode(blob: string): Buffer | undefined {
-  const bytes = Buffer.from(blob, "base64");
-  return bytes.toString("base64") === blob ? bytes : undefined;
+function codeIn({ cause }: SluiceError): unknown {
+  return (cause as { readonly code?: unknown } | undefined)?.code;
 }
 
 async function listedSize(connection: ClientConnection, uri: string): Promise<number | undefined> {

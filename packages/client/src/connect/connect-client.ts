@@ -9,6 +9,7 @@ import {
   withBearer,
 } from "@sluice/core/internal";
 import type { Streaming, StreamingOptions } from "../calls/streaming.ts";
+import { connectEither } from "./either-revision.ts";
 
 /** Options of {@link connect}. */
 export interface ConnectOptions {
@@ -48,24 +49,25 @@ export async function connectClient(
   signal?.throwIfAborted();
   const streaming = streamingOf(fetch ? { fetch } : {});
   const { Client, StreamableHTTPClientTransport } = await loadSdk();
-  const transport = new StreamableHTTPClientTransport(url, {
-    fetch: withBearer(streaming.fetch, url, token),
+  return connectEither(async (versionNegotiation) => {
+    signal?.throwIfAborted();
+    const transport = new StreamableHTTPClientTransport(url, {
+      fetch: withBearer(streaming.fetch, url, token),
+    });
+    const { capabilities } = streaming;
+    const client = new Client({ name, version }, { capabilities, versionNegotiation });
+    // the SDK checks its signal neither while a transport opens nor at every step after that
+    const removeListener = onAbort(signal, () => void client.close());
+    try {
+      await abortable(client.connect(transport, signal && { signal }), signal);
+      return client;
+    } catch (error) {
+      await client.close();
+      throw error;
+    } finally {
+      removeListener();
+    }
   });
-  const client = new Client(
-    { name, version },
-    { capabilities: streaming.capabilities, versionNegotiation: { mode: "auto" } },
-  );
-  // the SDK checks its signal neither while a transport opens nor at every step after that
-  const removeListener = onAbort(signal, () => void client.close());
-  try {
-    await abortable(client.connect(transport, signal && { signal }), signal);
-    return client;
-  } catch (error) {
-    await client.close();
-    throw error;
-  } finally {
-    removeListener();
-  }
 }
 
 function readEndpoint(endpoint: string | URL): URL {

@@ -104,7 +104,7 @@ export function settingsOf(options: StreamOptions): StreamSettings {
 }
 
 /** Throws `too_large` when `size` is over the limit, if there is one. */
-export function ensureSize(uri: string, size = 0, maxStreamBytes = Infinity): void {
+export function ensureSize(uri: string, size = 0, maxStreamBytes: number = Infinity): void {
   if (size > maxStreamBytes)
     throw new SluiceError(
       "too_large",

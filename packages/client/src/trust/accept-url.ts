@@ -34,7 +34,8 @@ export interface AcceptedUrl {
  * with `untrusted`: a scheme other than HTTPS (plain HTTP is for loopback endpoints and loopback
  * targets), user information, a fragment, spellings on which URL parsers disagree, more than
  * 2,048 characters (8,192 for a redirect: signed storage URLs carry session tokens), and origins
- * outside the trusted ones.
+ * outside the trusted ones. Over plain HTTP, `localhost`, `127.0.0.1` and `[::1]` with one port are one
+ * origin: the URL is then given with the host of the endpoint.
  */
 export function acceptUrl(text: string, policy: UrlPolicy, hop: UrlHop): AcceptedUrl {
   const url = parse(text, hop);
@@ -43,14 +44,17 @@ export function acceptUrl(text: string, policy: UrlPolicy, hop: UrlHop): Accepte
   if (hop.base?.protocol === "https:" && url.protocol !== "https:")
     throw refusal("leads from HTTPS to plain HTTP");
   const { endpoint } = policy;
-  if (url.protocol !== "https:" && !(isLoopbackHttp(url) && isLoopbackHttp(endpoint)))
-    throw refusal("is not HTTPS; plain HTTP works between loopback addresses only");
+  const isHere = isLoopbackHttp(url) && isLoopbackHttp(endpoint);
+  if (url.protocol !== "https:" && !isHere)
+    throw refusal("is not HTTPS; plain HTTP works between loopback addresses");
+  // the address at which the server was found, whatever listens at the others
+  if (isHere && url.port === endpoint?.port) url.host = endpoint.host;
   if (url.origin === endpoint?.origin) return { url, standing: "own" };
   if (policy.trustedOrigins.some((trusted) => matchesOrigin(url, trusted)))
     return { url, standing: "trusted" };
   if (hop.redirect && policy.anyPublic && isPlainHttps(url)) return { url, standing: "public" };
   throw refusal(
-    `leads to ${url.origin}, which is not the MCP server's origin; if you trust it, add it to trustedOrigins`,
+    `leads to ${url.origin}, not the MCP server's origin${isHere ? " (forwarded port? set its public URL)" : ""}; if you trust it, add it to trustedOrigins`,
     "foreign address",
   );
 }
@@ -58,15 +62,15 @@ export function acceptUrl(text: string, policy: UrlPolicy, hop: UrlHop): Accepte
 function parse(text: string, hop: UrlHop): URL {
   if (text.length > (hop.redirect ? 8_192 : 2_048)) throw refusal("is too long");
   if (!/^[\x21\x23-\x3b\x3d\x3f-\x5b\x5d\x5f\x61-\x7a\x7e]+$/.test(text))
-    throw refusal("holds characters that no URL has");
+    throw refusal("is malformed");
   const absolute = /^[a-z][a-z0-9+.-]*:/i.test(text);
   if ((absolute || text.startsWith("//")) && !plainAuthority.test(text))
-    throw refusal("is not a plain https:// URL");
-  if (!absolute && !hop.base) throw refusal("is relative");
+    throw refusal("is not a plain URL");
+  if (!absolute && !hop.base) throw refusal("is malformed");
   try {
     return new URL(text, hop.base);
   } catch {
-    throw refusal("cannot be parsed");
+    throw refusal("is malformed");
   }
 }
 
@@ -75,10 +79,8 @@ const plainAuthority = /^(?:https?:)?\/\/(?:[a-z0-9.-]+|\[[0-9a-f:.]+\])(?::\d{1
 
 /** True for plain HTTP at an address of this machine. */
 export function isLoopbackHttp(url: URL | undefined): boolean {
-  return url?.protocol === "http:" && loopbackHosts.has(url.hostname);
+  return /^http:\/\/(?:localhost|127\.0\.0\.1|\[::1\])(?::|$)/.test(url?.origin ?? "");
 }
-
-const loopbackHosts: ReadonlySet<string> = new Set(["127.0.0.1", "[::1]", "localhost"]);
 
 function isPlainHttps(url: URL): boolean {
   return url.protocol === "https:" && url.port === "";

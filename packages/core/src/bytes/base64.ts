@@ -36,6 +36,15 @@ export function decodeBase64(text: string): Uint8Array | undefined {
   return Uint8Array.from(atob(digits), (character) => character.charCodeAt(0));
 }
 
+/**
+ * Bytes of base64 as programs write it: in lines, without padding, with the digits of URLs, after `data:…;base64,`.
+ * `undefined` for anything else.
+ */
+export function decodeAnyBase64(text: string): Uint8Array | undefined {
+  const digits = text.replace(/^\s*data:[^,]{0,200};base64,/i, "").replaceAll(/[ \t\r\n]+/g, "");
+  return decodeBase64(digits.replaceAll("-", "+").replaceAll("_", "/"));
+}
+
 /** Bytes as base64url without padding (RFC 4648 §5). */
 export function encodeBase64Url(bytes: Uint8Array): string {
   const native = nativeText(bytes, "base64url");

@@ -114,7 +114,10 @@ const maxKiB = 4_096;
 /** Milliseconds that one body may be expected to take. */
 const longestMs = 3_000;
 
-/** Sends larger and larger requests that change nothing, until one is refused; then looks for where that begins. */
+/**
+ * Sends larger and larger requests that change nothing, until one is refused; then looks for where that begins. What is
+ * larger than messages goes to where uploads go: a proxy, and the reader of messages, may have other limits there.
+ */
 export async function probeBody(visit: Visit): Promise<void> {
   let leftKiB = maxKiB;
   let passedKiB = 0;
@@ -122,7 +125,7 @@ export async function probeBody(visit: Visit): Promise<void> {
   const send = async (kib: number): Promise<SeenCap["answer"]> => {
     leftKiB -= kib;
     const startedAt = performance.now();
-    const answer = await sendPadded(kib, visit);
+    const answer = await (kib > largestMessageKiB ? sendUpload : sendPadded)(kib, visit);
     msOfOne = (performance.now() - startedAt) / kib;
     return answer;
   };
@@ -167,10 +170,35 @@ async function sendPadded(
   await client.request({ method, params }, { signal, timeout: answerMs }).catch(() => {});
   signal.throwIfAborted();
   const exchange = evidence.exchanges.slice(before).find(({ rpcMethod }) => rpcMethod === method);
-  const { status, headers, fault } = exchange ?? {};
-  const type = headers?.get("content-type") ?? "";
-  const isOfServer = /\bjson\b/i.test(type) || headers?.has("x-powered-by") === true;
-  return { status, isOfServer, fault };
+  const { status, headers = new Headers(), fault } = exchange ?? {};
+  return { status, isOfServer: isServer(headers), fault };
+}
+
+/** The slot does not exist: no server keeps a byte, and each answers. No credentials go there. */
+async function sendUpload(
+  kib: number,
+  { dispatcher, evidence, signal }: Visit,
+): Promise<SeenCap["answer"]> {
+  const url = new URL(evidence.endpoint);
+  url.pathname = `${url.pathname.replace(/\/$/, "")}/u/${"0".repeat(32)}`;
+  const end = AbortSignal.any([signal, AbortSignal.timeout(answerMs)]);
+  const headers = { "content-type": "application/octet-stream" };
+  const upload = { dispatcher, method: "POST", headers, signal: end } as const;
+  try {
+    const answer = await request(url, { ...upload, body: Buffer.alloc(kib * 1024) });
+    answer.body.on("error", () => {}).destroy();
+    const type = String(answer.headers["content-type"] ?? "");
+    const fields = new Headers({ "content-type": type });
+    if (answer.headers["x-powered-by"] !== undefined) fields.set("x-powered-by", "1");
+    return { status: answer.statusCode, isOfServer: isServer(fields), fault: undefined };
+  } catch (fault) {
+    signal.throwIfAborted();
+    return { status: undefined, isOfServer: false, fault };
+  }
+}
+
+function isServer(headers: Headers): boolean {
+  return /\bjson\b/i.test(headers.get("content-type") ?? "") || headers.has("x-powered-by");
 }
 
 /** Milliseconds in which an open stream of events must show itself. */

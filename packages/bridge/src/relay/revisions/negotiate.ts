@@ -81,8 +81,14 @@ async function negotiateModern(parts: SessionParts, first: JSONRPCRequest): Prom
 async function discover(parts: SessionParts, envelope: Members): Promise<Members | undefined> {
   const { host, limits, link } = parts;
   const request = { jsonrpc: "2.0" as const, id: host.newId(), method: "server/discover" };
+  // over HTTP the connection itself has a deadline for it, which a sign-in does not count against
   const timeoutMs = link.hasRequestStreams ? limits.handshakeMs : limits.probeMs;
-  const { result } = await tryExchange(parts, withEnvelope(request, envelope), timeoutMs);
+  const probe = tryExchange(parts, withEnvelope(request, envelope), timeoutMs);
+  const { result } = await probe.catch((error: unknown) => {
+    // servers that do not know it fail at it in every way
+    if (error instanceof SendError && error.fault.kind === "lost") return { result: undefined };
+    throw error;
+  });
   const versions = result?.["supportedVersions"];
   return Array.isArray(versions) && versions.includes(FIRST_MODERN_VERSION) ? result : undefined;
 }

@@ -1,5 +1,6 @@
 import { isUtf8 } from "node:buffer";
 import { encodeBase64 } from "@sluice/core/internal";
+import { Base64Decoder, LooseBase64Decoder } from "./base64-decoder.ts";
 import { Unescaper } from "../scan/unescape.ts";
 import type { SpoolTarget, StringCoding } from "../spooled-string.ts";
 
@@ -23,11 +24,12 @@ export interface StringFile {
 
 /**
  * Begins the file of one string. With `base64` it holds the decoded bytes as long as the text is canonical base64;
- * where that ends, the file is written again as text.
+ * where that ends, the file is written again as text. With `isLoose` it is then read for base64 in other spellings.
  */
 export async function beginStringFile(
   target: SpoolTarget,
   coding: StringCoding,
+  isLoose = false,
 ): Promise<StringFile> {
   const unescaper = new Unescaper();
   // what is no UTF-8 becomes U+FFFD here, as in a parser that decodes the whole text first
@@ -63,6 +65,35 @@ export async function beginStringFile(
     await putText(rest);
   }
 
+  /** Writes again as bytes what is base64 in another spelling. False for any other text, which stays. */
+  async function decodeLoosely(): Promise<boolean> {
+    const [text, textHead] = [part, head];
+    part = await target.create();
+    head = new Uint8Array();
+    let isBase64 = false;
+    try {
+      isBase64 = await putLoose(text.reread());
+    } finally {
+      const unused = isBase64 ? text : part;
+      if (!isBase64) [part, head] = [text, textHead];
+      await unused.discard();
+    }
+    return isBase64;
+  }
+
+  async function putLoose(source: AsyncIterable<Uint8Array>): Promise<boolean> {
+    const loose = new LooseBase64Decoder();
+    const characters = new TextDecoder();
+    for await (const chunk of source) {
+      const bytes = loose.decode(characters.decode(chunk, { stream: true }));
+      if (!bytes) return false;
+      await put(bytes);
+    }
+    const last = loose.end();
+    if (last) await put(last);
+    return last !== undefined;
+  }
+
   async function putDecoded(text: Uint8Array): Promise<void> {
     if (base64) {
       const rest = base64.rest();
@@ -84,7 +115,8 @@ export async function beginStringFile(
       await putDecoded(unescaper.finish());
       if (base64 && base64.rest().length > 0) await giveUpBase64(base64.rest());
       if (!base64) await put(encoder.encode(decoder.decode()));
-      const isBase64 = base64 !== undefined;
+      const mayBeLoose = isLoose && coding === "base64" && !base64;
+      const isBase64 = base64 !== undefined || (mayBeLoose && (await decodeLoosely()));
       return {
         bytes: part.bytes,
         sha256: await part.seal(),
@@ -128,93 +160,3 @@ function headOfBytes(bytes: Uint8Array): string {
 
 // oxlint-disable-next-line no-control-regex
 const unprintable = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f\ufffd]/;
-
-/**
- * Decodes canonical base64 (RFC 4648 §4) that comes in chunks: padded, without white space, unused bits 0. Encoding
- * what it gave and adding `rest()` gives the text again, exactly.
- */
-class Base64Decoder {
-  #carry: Uint8Array = new Uint8Array();
-  #bytes: Uint8Array = new Uint8Array();
-  #isPadded = false;
-
-  /**
-   * Decodes the next characters; `undefined` when the text is not canonical base64 after all. The bytes are good until
-   * the next call.
-   */
-  decode(text: Uint8Array): Uint8Array | undefined {
-    const head = this.#carry.length === 0 ? 0 : Math.min(4 - this.#carry.length, text.length);
-    const quad = Uint8Array.of(...this.#carry, ...text.subarray(0, head));
-    const end = text.length - ((text.length - head) % 4);
-    const isWhole = quad.length === 4 || quad.length === 0;
-    this.#carry = isWhole ? text.slice(end) : quad;
-    const most = (text.length / 4 + 1) * 3;
-    if (this.#bytes.length < most) this.#bytes = new Uint8Array(most);
-    const first = this.#add(isWhole ? quad : quad.subarray(0, 0), 0);
-    const filledBytes =
-      first === undefined ? undefined : this.#add(text.subarray(head, end), first);
-    if (filledBytes === undefined || (this.#isPadded && this.#carry.length > 0)) return undefined;
-    return this.#bytes.subarray(0, filledBytes);
-  }
-
-  /** Characters that are not decoded yet: at most three. */
-  rest(): Uint8Array {
-    return this.#carry;
-  }
-
-  /** Adds the bytes of whole quads behind the first `filled`, and tells how many there are then. */
-  #add(quads: Uint8Array, filled: number): number | undefined {
-    if (this.#isPadded && quads.length > 0) return undefined;
-    const end = decodeQuads(quads, this.#bytes, filled);
-    this.#isPadded ||= end !== undefined && end - filled < (quads.length / 4) * 3;
-    return end;
-  }
-}
-
-/** Decodes whole quads, of which padding may end the last; how many bytes `bytes` has then. */
-function decodeQuads(digits: Uint8Array, bytes: Uint8Array, from: number): number | undefined {
-  let filledBytes = from;
-  for (let at = 0; at < digits.length; at += 4) {
-    const bits =
-      (valueOf(digits[at]) << 18) |
-      (valueOf(digits[at + 1]) << 12) |
-      (valueOf(digits[at + 2]) << 6) |
-      valueOf(digits[at + 3]);
-    // −1 in any of them
-    if (bits < 0)
-      return at + 4 === digits.length ? decodePadded(digits, at, bytes, filledBytes) : undefined;
-    bytes[filledBytes++] = bits >> 16;
-    bytes[filledBytes++] = bits >> 8;
-    bytes[filledBytes++] = bits;
-  }
-  return filledBytes;
-}
-
-function decodePadded(
-  digits: Uint8Array,
-  at: number,
-  bytes: Uint8Array,
-  filled: number,
-): number | undefined {
-  const isOneByte = digits[at + 2] === padding;
-  if (digits[at + 3] !== padding) return undefined;
-  const third = isOneByte ? 0 : valueOf(digits[at + 2]);
-  const bits = (valueOf(digits[at]) << 18) | (valueOf(digits[at + 1]) << 12) | (third << 6);
-  if (bits < 0 || (bits & (isOneByte ? 0xffff : 0xff)) !== 0) return undefined;
-  bytes[filled] = bits >> 16;
-  if (isOneByte) return filled + 1;
-  bytes[filled + 1] = bits >> 8;
-  return filled + 2;
-}
-
-const padding = 0x3d;
-
-const values = new Int8Array(256).fill(-1);
-for (const [value, digit] of Array.from(
-  "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/",
-).entries())
-  values[digit.charCodeAt(0)] = value;
-
-function valueOf(digit: number | undefined): number {
-  return values[digit as number] as number;
-}

@@ -5,7 +5,13 @@ export type ScanStep =
   /** Passes as it is. The quotes of a long string are part of it. */
   | { readonly kind: "inline"; readonly bytes: Uint8Array }
   /** A long string begins, in this member of an object at this level (1: the outermost); none in an array. */
-  | { readonly kind: "begin"; readonly member: string | undefined; readonly level: number }
+  | {
+      readonly kind: "begin";
+      readonly member: string | undefined;
+      readonly level: number;
+      /** It lies in what has the shape that a server chose. */
+      readonly isData: boolean;
+    }
   /** Bytes of the long string as they are written, escapes and all. */
   | { readonly kind: "content"; readonly bytes: Uint8Array }
   | { readonly kind: "end" }
@@ -29,6 +35,8 @@ export class StringScanner {
   #isCall = false;
   /** Level of the open `inputRequests` of a result (2026-07-28); 0 outside of one. */
   #requestsLevel = 0;
+  /** Level of the open `structuredContent` or `_meta`; 0 outside of one. */
+  #dataLevel = 0;
   #isKeyNext = false;
   #member: string | undefined;
   #string: StringKind = "none";
@@ -59,7 +67,8 @@ export class StringScanner {
     };
     const begin = (): void => {
       this.#string = "long";
-      steps.push({ kind: "begin", member: this.#member, level: this.#levels.length });
+      const isData = this.#dataLevel > 0;
+      steps.push({ kind: "begin", member: this.#member, level: this.#levels.length, isData });
       for (const bytes of this.#heldBytes.take()) steps.push({ kind: "content", bytes });
     };
     while (at < chunk.length) {
@@ -117,6 +126,7 @@ export class StringScanner {
     this.#containers = 0;
     this.#isCall = false;
     this.#requestsLevel = 0;
+    this.#dataLevel = 0;
     this.#isKeyNext = false;
     this.#member = undefined;
     this.#string = "none";
@@ -166,10 +176,13 @@ export class StringScanner {
       this.#levels.push(byte === openBrace);
       if (this.#member === "inputRequests" && isInResult(this.#levels))
         this.#requestsLevel = this.#levels.length;
+      if (this.#dataLevel === 0 && dataMembers.has(this.#member ?? ""))
+        this.#dataLevel = this.#levels.length;
       this.#isKeyNext = byte === openBrace;
       if (byte === openBracket) this.#member = undefined;
     } else if (byte === closeBrace || byte === closeBracket) {
       if (this.#levels.length === this.#requestsLevel) this.#requestsLevel = 0;
+      if (this.#levels.length === this.#dataLevel) this.#dataLevel = 0;
       this.#levels.pop();
       this.#isKeyNext = false;
     } else if (byte === comma) {
@@ -192,6 +205,9 @@ export const maxResponseContainers = 250_000;
 const longestName = 256;
 /** Values that the host gives back to the server as they are. */
 const opaque: ReadonlySet<string> = new Set(["cursor", "nextCursor", "requestState"]);
+
+/** What is in these members has the shape that its server chose, and a schema may describe. */
+export const dataMembers: ReadonlySet<string> = new Set(["structuredContent", "_meta"]);
 
 const [quote, backslash, comma, colon] = [0x22, 0x5c, 0x2c, 0x3a];
 const [openBracket, closeBracket, openBrace, closeBrace] = [0x5b, 0x5d, 0x7b, 0x7d];

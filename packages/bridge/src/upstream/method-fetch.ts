@@ -1,0 +1,48 @@
+import type { FetchLike } from "@sluice/core";
+import { isEventStream } from "@sluice/core/internal";
+import { speaksOfSession } from "./response-status.ts";
+
+/** How long `server/discover` may stay unanswered, in milliseconds, without a sign-in. Then `initialize` is next. */
+const discoverMs = 5_000;
+
+/**
+ * The `fetch` of one connection by Streamable HTTP, which reads a status by the method of its request.
+ *
+ * - Until a stream has been open, any response to a GET but a stream says that the server has none. Only a 405 does so for the
+ *   SDK.
+ * - A 401 that speaks of the session, and asks for no token, becomes the 404 that MCP has for an unknown session: a user who
+ *   signs in cannot help.
+ */
+export function methodFetch(fetch: FetchLike): FetchLike {
+  let wasOpen = false;
+  return async (input, init = {}) => {
+    const headers = new Headers(init.headers);
+    const isProbe = headers.get("mcp-method") === "server/discover";
+    const response = await fetch(input, isProbe ? withDeadline(init) : init);
+    const { status } = response;
+    if (init.method === "GET") {
+      const isStream = response.ok && isEventStream(response.headers);
+      wasOpen ||= isStream;
+      const isRefusal = !response.ok && (wasOpen || headers.has("last-event-id"));
+      return isStream || isRefusal ? response : withStatus(response, 405, null);
+    }
+    const mayBeOfSession = status === 401 && headers.has("mcp-session-id");
+    if (!mayBeOfSession || response.headers.has("www-authenticate")) return response;
+    const text = await response.text();
+    return withStatus(response, speaksOfSession(text) ? 404 : status, text);
+  };
+}
+
+function withDeadline(init: RequestInit): RequestInit {
+  const late = AbortSignal.timeout(discoverMs);
+  return { ...init, signal: init.signal ? AbortSignal.any([init.signal, late]) : late };
+}
+
+async function withStatus(
+  response: Response,
+  status: number,
+  text: string | null,
+): Promise<Response> {
+  if (text === null) await response.body?.cancel();
+  return new Response(text, { status, headers: response.headers });
+}

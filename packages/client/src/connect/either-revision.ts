@@ -1,0 +1,55 @@
+/** How a client of SDK version 2 finds out what its server speaks. */
+export type RevisionSearch =
+  | { readonly mode: "auto"; readonly probe: { readonly timeoutMs: number } }
+  | { readonly mode: "legacy" };
+
+/** A server that is silent for as long does not know `server/discover`. */
+const silenceMs = 5_000;
+
+/**
+ * Connects by `server/discover`, or else by `initialize`: servers that do not know the former fail at it in every way. A
+ * response that is about the caller, a server that was not reached, and an abort end it at once.
+ */
+export async function connectEither<T>(
+  connect: (versionNegotiation: RevisionSearch) => Promise<T>,
+): Promise<T> {
+  try {
+    return await connect({ mode: "auto", probe: { timeoutMs: silenceMs } });
+  } catch (error) {
+    if (isFinal(error)) throw error;
+    return connect({ mode: "legacy" });
+  }
+}
+
+function isFinal(error: unknown): boolean {
+  let at = error;
+  for (let depth = 0; depth < 8 && typeof at === "object" && at !== null; depth++) {
+    const { name, code, data, cause, errors } = at as {
+      readonly name?: unknown;
+      readonly code?: unknown;
+      readonly data?: { readonly status?: unknown } | undefined;
+      readonly cause?: unknown;
+      readonly errors?: unknown;
+    };
+    if (finalNames.has(name) || finalCodes.has(code) || finalStatuses.has(data?.status))
+      return true;
+    at = cause ?? (Array.isArray(errors) ? errors[0] : undefined);
+  }
+  return false;
+}
+
+const finalNames: ReadonlySet<unknown> = new Set([
+  "AbortError",
+  "SluiceError",
+  "UnauthorizedError",
+]);
+const finalStatuses: ReadonlySet<unknown> = new Set([401, 403, 429]);
+/** The server was not reached, or TLS refused it. */
+const finalCodes: ReadonlySet<unknown> = new Set([
+  "ECONNREFUSED",
+  "ENOTFOUND",
+  "EAI_AGAIN",
+  "EHOSTUNREACH",
+  "ENETUNREACH",
+  "UND_ERR_CONNECT_TIMEOUT",
+]);
