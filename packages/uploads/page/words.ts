@@ -1,5 +1,5 @@
 import { isAccepted } from "@sluice/core/internal";
-import { sizeText } from "../src/elicitation/fields.ts";
+import { sizeText } from "../src/elicitation/limits-text.ts";
 import { Refused, type Source } from "./transfer.ts";
 import type { UploadState } from "./upload.ts";
 

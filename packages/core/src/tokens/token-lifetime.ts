@@ -20,7 +20,7 @@ export interface TokenLifetime {
 }
 
 /**
- * The longest life of a link, for authors who ask for it: S3 signs URLs for as long, and a key stays in the ring until
+ * The longest life of a link, for authors that ask for it: S3 signs URLs for as long, and a key stays in the ring until
  * the last link that it sealed has ended.
  */
 const maxLinkMs = 7 * 24 * 3_600_000;

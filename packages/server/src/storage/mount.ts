@@ -21,7 +21,7 @@ import {
   type DescribeResource,
 } from "./resource-metadata.ts";
 
-/** Who may do what. A rule for pages needs one for single resources beside it. */
+/** What each caller may do. A rule for pages needs one for single resources beside it. */
 export type AccessRules =
   | {
       /**

@@ -4,7 +4,7 @@ import {
   type UploadEndpoint,
   UPLOADS_EXTENSION_ID,
 } from "@sluice/core/internal";
-import { acceptText, sizeText } from "../elicitation/fields.ts";
+import { acceptText, sizeText } from "../elicitation/limits-text.ts";
 
 const entities: Readonly<Record<string, string>> = {
   "&": "&amp;",
