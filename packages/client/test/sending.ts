@@ -19,8 +19,9 @@ export const senders: Record<string, Sender> = {
   fetch: createBlindSender(createFetchExchange((input, init) => fetch(input, init), { blobOf })),
 };
 
-/** Credentials that must never be seen anywhere else. */
-export const bearer = "Bearer only-for-the-endpoint";
+/** A token that must never be seen anywhere else, and the header that has it. */
+export const token = "only-for-the-endpoint";
+export const bearer = `Bearer ${token}`;
 
 export interface SendingOptions {
   readonly sender?: Sender;
@@ -32,7 +33,7 @@ export interface SendingOptions {
   readonly headers?: Record<string, string>;
   readonly timeouts?: Partial<SendTimeouts>;
   readonly signal?: AbortSignal;
-  readonly authorization?: () => string;
+  readonly token?: () => string;
   readonly onSent?: Shipment["onSent"];
   readonly begun?: NonNullable<Shipment["begun"]>;
 }
@@ -46,7 +47,7 @@ export function send(
   const { wire = "resumable", auth = "bound", trustedOrigins = [], headers, begun } = options;
   const session = new ClientSession(
     new URL(`${options.endpoint ?? origin}/mcp`),
-    options.authorization ?? (() => bearer),
+    options.token ?? (() => token),
   );
   const trust = { session, trustedOrigins };
   const claim = {

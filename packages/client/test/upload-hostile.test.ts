@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { createServer, type Server, type Socket, type AddressInfo } from "node:net";
 import { once } from "node:events";
 import { describe, expect, test } from "vitest";
-import { bearer, bytesSource, send, senders } from "./sending.ts";
+import { bearer, token, bytesSource, send, senders } from "./sending.ts";
 import { startScriptedServer } from "./scripted-server.ts";
 
 // more than is sent in one request
@@ -52,7 +52,7 @@ describe("addresses and credentials", () => {
     async (url) => {
       const { acceptTarget } = await import("../src/upload/upload-target.ts");
       const { ClientSession } = await import("../src/upload/upload-target.ts");
-      const session = new ClientSession(new URL("http://127.0.0.1:2532/mcp"), () => bearer);
+      const session = new ClientSession(new URL("http://127.0.0.1:2532/mcp"), () => token);
       const claim = { method: "POST", wire: "raw", auth: "bound", sessionBound: false } as const;
       expect(() => acceptTarget({ ...claim, url }, { session, trustedOrigins: [] })).toThrow(
         expect.objectContaining({ code: "untrusted" }),
@@ -72,7 +72,7 @@ describe("addresses and credentials", () => {
     async (endpoint, url, isTaken) => {
       const { acceptTarget } = await import("../src/upload/upload-target.ts");
       const { ClientSession } = await import("../src/upload/upload-target.ts");
-      const session = new ClientSession(new URL(endpoint), () => bearer);
+      const session = new ClientSession(new URL(endpoint), () => token);
       const claim = { method: "POST", wire: "raw", auth: "bound", sessionBound: false } as const;
       const trustedOrigins = [new URL(url).origin];
       const accepted = (): unknown => {

@@ -100,7 +100,7 @@ describe.each(Object.entries(senders))("over %s", (_name, sender) => {
 
   test("credentials that were renewed meanwhile are tried, once", async () => {
     for (const wire of ["raw", "multipart", "resumable"] as const) {
-      const tokens = ["Bearer old", "Bearer new", "Bearer newest"];
+      const tokens = ["old", "new", "newest"];
       const shown: unknown[] = [];
       await using server = await startScriptedServer((req, res) => {
         shown.push(req.headers.authorization);
@@ -108,8 +108,8 @@ describe.each(Object.entries(senders))("over %s", (_name, sender) => {
         req.resume().on("end", () => res.writeHead(401).end());
         return true;
       });
-      const authorization = (): string => (tokens.length > 2 ? tokens.shift()! : tokens[0]!);
-      const [sent] = await send(server.origin, [bytesSource(big)], { sender, wire, authorization });
+      const token = (): string => (tokens.length > 2 ? tokens.shift()! : tokens[0]!);
+      const [sent] = await send(server.origin, [bytesSource(big)], { sender, wire, token });
       expect(sent?.sha256).toBe(sha256(big));
       expect(shown.slice(0, 2)).toEqual(["Bearer old", "Bearer new"]);
     }

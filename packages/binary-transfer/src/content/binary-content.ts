@@ -85,7 +85,7 @@ function sizedOf(bytes: Uint8Array): SizedSource {
 }
 
 /** The bytes of a source as base64. Throws `too_large` beyond `maxBytes`, and what the source errors with. */
-export async function base64Of({ source, size }: SizedSource, maxBytes: number): Promise<string> {
+async function base64Of({ source, size }: SizedSource, maxBytes: number): Promise<string> {
   if (size > maxBytes) {
     const error = new SluiceError("too_large", `binary: content: over ${maxBytes} bytes`, { size });
     await discardSource(source, error);

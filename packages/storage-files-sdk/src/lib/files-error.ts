@@ -32,7 +32,7 @@ const meanings: Readonly<Record<string, readonly [SluiceErrorCode, string]>> = {
  * An error of an adapter as a {@link SluiceError}; one of ours passes unchanged. Adapters know
  * four causes, so the status of the response is looked up where the client keeps it.
  */
-export function toSluiceError(error: unknown, operation: string): SluiceError {
+function toSluiceError(error: unknown, operation: string): SluiceError {
   if (SluiceError.is(error)) return error;
   const { code, permanent, cause } = error as FilesErrorParts;
   const failure = (to: SluiceErrorCode, text: string): SluiceError =>

@@ -28,7 +28,7 @@ interface Frame {
 }
 
 /** The folders from the root down to where a walk stands; it has ended when there are none. Never changed. */
-export type DriveWalk = readonly Frame[];
+type DriveWalk = readonly Frame[];
 
 interface Step {
   readonly walk: DriveWalk;
@@ -39,7 +39,7 @@ interface Step {
 }
 
 /** A walk through everything below a folder (its key with a slash, or ""). */
-export async function startWalk(
+async function startWalk(
   { client, address }: GraphRoute,
   folder: string,
   signal: AbortSignal | undefined,
@@ -92,7 +92,7 @@ export async function step(
  * The walk as it was after it had visited the entry with this key. A folder in which the next
  * name on the way is gone is walked through from its beginning: twice is better than never.
  */
-export async function resumeWalk(
+async function resumeWalk(
   route: GraphRoute,
   folder: string,
   position: string,

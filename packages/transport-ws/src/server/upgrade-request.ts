@@ -13,9 +13,9 @@ interface WebSocketEndpoint {
   readonly isLoopback: boolean;
 }
 
-/** Reads `url`. Throws a `TypeError` unless it is `wss:`, or `ws:` on a loopback address, with one spelling of its path. */
-export function readEndpoint(url: string): WebSocketEndpoint {
-  const parsed = URL.canParse(url) ? new URL(url) : undefined;
+/** Reads the option `url`. Throws a `TypeError` unless it is `wss:`, or `ws:` on a loopback address, with one spelling of its path. */
+export function readEndpoint(endpoint: string): WebSocketEndpoint {
+  const parsed = URL.canParse(endpoint) ? new URL(endpoint) : undefined;
   const isLoopback = parsed !== undefined && isLoopbackHost(parsed.hostname);
   const isSafe = parsed?.protocol === "wss:" || (parsed?.protocol === "ws:" && isLoopback);
   if (!isSafe || parsed.username || parsed.password || parsed.search || parsed.hash)
@@ -45,13 +45,13 @@ const hidden: ReadonlySet<string> = new Set([
 /** The upgrade as the web request that handlers know from HTTP. `signal` aborts when the connection ends. */
 export function upgradeRequest(
   headers: IncomingMessage["headers"],
-  url: string,
+  httpUrl: string,
   signal: AbortSignal,
 ): Request {
   const fields = new Headers();
   for (const [name, value] of Object.entries(headers))
     if (typeof value === "string" && !hidden.has(name)) fields.set(name, value);
-  return new Request(url, { headers: fields, signal });
+  return new Request(httpUrl, { headers: fields, signal });
 }
 
 /** Answers an upgrade request with a refusal and ends its connection. */
