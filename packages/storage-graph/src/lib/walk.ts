@@ -60,7 +60,7 @@ async function startWalk(
 }
 
 /** Visits the next entry, goes a page on, or leaves a folder. */
-export async function step(
+async function step(
   route: GraphRoute,
   walk: DriveWalk,
   { prefix, signal }: { readonly prefix: string; readonly signal: AbortSignal | undefined },
