@@ -86,7 +86,7 @@ function factsOf(uri: string, grant: DownloadGrant, answer: CheckedAnswer): Stre
     vouched: named || grant.size !== undefined || grant.digest !== undefined,
     size,
     etag: etag?.slice(1, -1),
-    digest,
+    sha256: digest,
     contentEncoding,
     origin,
     ttlMs: grant.ttlMs,
