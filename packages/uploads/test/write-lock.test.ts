@@ -61,7 +61,7 @@ test("a writer that hangs keeps a file for ten seconds, and writes nothing after
   expect(next.isOurs).toBe(false);
   await vi.advanceTimersByTimeAsync(100);
   expect(next.isOurs).toBe(true);
-  expect(() => old.ensureOurs()).toThrow(/another request resumed/);
+  expect(() => old.ensureOurs()).toThrow(/a newer request has this file/);
   await old.release();
   (await next.lease).ensureOurs();
   await (await next.lease).release();
@@ -80,7 +80,7 @@ test("a writer that was replaced learns it, however late it asks", async () => {
   await vi.advanceTimersByTimeAsync(11_000);
   isAsleep = false;
   await vi.advanceTimersByTimeAsync(1_000);
-  expect(() => old.ensureOurs()).toThrow(/another request resumed/);
+  expect(() => old.ensureOurs()).toThrow(/a newer request has this file/);
   await old.release();
   expect(next.isOurs).toBe(true);
   await (await next.lease).release();

@@ -17,11 +17,11 @@ export interface AuditEntry {
   readonly facts: AuditFacts;
   /** Runs the work of the operation within its trace. */
   run<Result>(work: () => Result): Result;
-  /** Wait for it before bytes are sent: where records are required, rejects with `unavailable` when there is none. */
+  /** Wait for it before bytes are sent: where records are required, rejects with `unavailable` when the record could not be kept. */
   admit(): Promise<void> | undefined;
   /** Ends an operation that gave nothing away, or has given it already. */
   end(outcome: AuditOutcome, ending?: AuditEnding): void;
-  /** Wait for it before the response of an operation leaves: else like `end`, rejects as `admit` does. */
+  /** Like `end`, for an operation whose response has not left yet: wait for it before it does. Rejects as `admit` does. */
   conclude(outcome: AuditOutcome, ending?: AuditEnding): Promise<void> | undefined;
 }
 

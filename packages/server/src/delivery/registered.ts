@@ -67,7 +67,7 @@ export async function streamRegistered(
   const lease = leases.open(tagOf(principal), address);
   const answer = await modes.direct({
     uri,
-    // a limiter without a limit: when its place is given back, the memory is, too
+    // no places are counted: what `direct` calls for its release frees the memory of the content
     place: { key, name: uri, mount: { limiter: { take: () => () => lease.release() } } },
     info: { key },
     mimeType: "application/octet-stream",
@@ -80,6 +80,7 @@ export async function streamRegistered(
       },
       typeOf: async ({ contentType }) => contentType!,
     },
+    // nothing is kept to resume from
     identity: { ...identity, mayMint: false },
     address,
     client,

@@ -6,8 +6,8 @@ import { addressShare } from "./share.ts";
 /** Counts requests with URLs and tickets that give nothing, by the address that they come from. */
 export interface FailedRedemptions {
   /**
-   * Counts one. Resolves with `throttled`, to be told to the client, when there were too many: 100 to 200 ms later, or when
-   * `signal` aborts. Never rejects.
+   * Counts one. If that is too many, waits 100 to 200 ms, less after an abort, and gives `throttled`, which the client is told;
+   * else `undefined`. Never rejects.
    */
   count(address: string | undefined, signal?: AbortSignal): Promise<SluiceError | undefined>;
   /**

@@ -197,7 +197,7 @@ class AllowedStorage implements AuthorizedStorage {
     try {
       opened = await this.#storage.open(key, options);
     } catch (error) {
-      // an archived object can be described, a folder cannot
+      // a folder is to look missing, and describing it says so; an archived object stays `unsupported`
       if (this.#options.access.hasRules && isUnsupported(error))
         await this.#describeSame(key, options);
       throw error;
@@ -216,7 +216,7 @@ class AllowedStorage implements AuthorizedStorage {
   }
 }
 
-/** Nothing is found in it; each call makes the same way in storage as one for a missing object. */
+/** Nothing is found in it. Each call asks storage what it would ask for a missing object, so that time tells nothing. */
 class HiddenStorage implements AuthorizedStorage {
   readonly #storage: StorageBackend;
   readonly #heads: ContentHeads;

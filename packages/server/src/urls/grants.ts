@@ -233,6 +233,7 @@ async function claim(
   { id, use, issuedAt, expiresAt, resource }: OpenGrant,
   { principal = "", body, hasBytes }: ClaimedAnswer,
 ): Promise<void> {
+  // claimed as `window`, a grant is checked and not used up
   const counted = hasBytes ? use : "window";
   const claimed = { id, use: counted, issuedAt, expiresAt, principal, resource };
   const { outcome } = await state.claim(claimed, Date.now(), body);

@@ -73,8 +73,8 @@ export function grantState(
 
 /**
  * Redeems a grant for one body-bearing response: the next record to keep and the outcome. Pure; a store runs it in one
- * atomic step. A `window` grant needs no record, and gives none. Asked for as one, any grant is looked at and none of
- * it used up, as HEAD does. `body` counts in leases (default: no bytes). A response that a lease has no bytes left for
+ * atomic step. A `window` grant has no record. Any grant may be claimed with `use: "window"`, as for HEAD: it is checked, and
+ * nothing of it is used up. `body` counts in leases (default: no bytes). A response that a lease has no bytes left for
  * is `spent`, and takes none; a smaller one may still be granted.
  */
 export function claimGrant(

@@ -130,7 +130,7 @@ function meaningOf({ status, code, reason, headers }: S3Refusal): S3Meaning {
     return ["unauthenticated", `${credentials}, or the region is another`];
   const byTable = (Object.hasOwn(byCode, code) ? byCode[code] : undefined) ?? byStatus[status];
   if (byTable !== undefined) return byTable;
-  // S3 and its likes put it into the reason of a HEAD, which is all that tells throttling from an outage
+  // a HEAD has no code: only `Retry-After`, or SlowDown in its reason, tells throttling from an outage
   if (status === 503 && (headers["retry-after"] !== undefined || /slow ?down/i.test(reason)))
     return ["throttled", slower];
   if (status >= 300 && status < 400)

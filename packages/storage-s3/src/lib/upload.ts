@@ -196,7 +196,7 @@ function driveUpload(
         const call = { operation, signal, timeoutMs: longMs };
         return ensureTag(await publishIf(target, operation, calls.send(command, call)), operation);
       };
-      // only this writer has the upload: if it has ended and the object is of its parts, an earlier try completed it
+      // if the upload has ended and the object is of its parts, an earlier try completed it, or a writer with the same bytes
       const find = async (): Promise<string | undefined> => {
         if (!(await hasEnded(UploadId))) return undefined;
         const head = calls.send(new HeadObjectCommand(address), { operation, signal });

@@ -49,7 +49,7 @@ export function toStrongEtag(tag: string | undefined): string | undefined {
   return /^("?)((?!W\/)[\x21\x23-\x7e]+)\1$/.exec(tag ?? "")?.[2];
 }
 
-/** The result of a call, or `undefined` if it rejects with `not_found`: a removal then has nothing left to do. */
+/** The result of a call; `undefined` if it rejects with `not_found`. */
 export async function unlessMissing<T>(call: Promise<T>): Promise<T | undefined> {
   try {
     return await call;

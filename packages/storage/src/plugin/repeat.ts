@@ -12,9 +12,9 @@ export function repeaterOf(
 }
 
 /**
- * Makes an object with a request that may have worked although its response was lost: repeated, a condition is refused by
- * the object of the first try. So a refusal after a lost response counts only where `find` does not find that the object is
- * there and this writer's.
+ * Makes an object with a request that may have worked although its response was lost: the second try is then refused by the
+ * object that the first one made. So after a lost response, a refusal is an error only if `find` gives nothing: it gives the
+ * object if this writer made it.
  */
 export function publishOnce<T>(
   repeat: Repeat,

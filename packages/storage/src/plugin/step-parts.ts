@@ -38,7 +38,7 @@ export function createPartDriver(
   let filling: Uint8Array | undefined;
   let resting: Uint8Array | undefined;
   let filledBytes = 0;
-  let sentBytes = 0;
+  let sentParts = 0;
   let sending: Promise<void> = Promise.resolve();
 
   const take = (): Uint8Array => {
@@ -50,12 +50,12 @@ export function createPartDriver(
   const sendPart = async (): Promise<void> => {
     await sending;
     // the last part also takes a place
-    if (sentBytes + 1 >= maxParts)
+    if (sentParts + 1 >= maxParts)
       throw new SluiceError(
         "too_large",
         `${operation}: it has more than ${maxParts} parts of ${partBytes} bytes; declare the size`,
       );
-    sending = steps.send(take(), sentBytes++);
+    sending = steps.send(take(), sentParts++);
     // the next step that waits for it throws the error
     sending.catch(() => {});
   };
@@ -73,7 +73,7 @@ export function createPartDriver(
     },
     async publish(written) {
       await sending;
-      return steps.publish(take(), sentBytes, written);
+      return steps.publish(take(), sentParts, written);
     },
     async release() {
       await sending.catch(() => {});

@@ -204,7 +204,7 @@ const handlerOptions: Readonly<Record<keyof HandlerOptions, true>> = {
 };
 
 /**
- * Serves the download route alone, and 404 for the rest: for a server whose JSON-RPC goes another
+ * Serves download URLs and links alone, and 404 for the rest: for a server whose JSON-RPC goes another
  * way, as over WebSocket. The `endpoint` of the Sluice is then the public URL of this handler.
  * It may run in another process than the server, with the same keys and state store.
  */

@@ -15,7 +15,7 @@ import {
   errorResponse,
   faultResponse,
   type LayerAnswer,
-  sessionOf,
+  sessionHeaderOf,
 } from "../endpoint/web-response.ts";
 import type { HttpExchange } from "../endpoint/http-exchange.ts";
 import { withHeaders } from "../endpoint/router.ts";
@@ -44,13 +44,13 @@ export function createStreamCall(
       capabilities: capabilities.of(request.headers.get("mcp-session-id")),
     });
     try {
-      // with a parsed body the SDK makes no copy of the request: the handler sees this very object
+      // with a parsed body the SDK need not read the request; a clone of it still leads to this exchange
       const inner = await handler.fetch(request, { ...mcpOptions, parsedBody: call });
       let response = inner;
       if (inner.body && isEventStream(inner.headers)) {
         // the SDK responds before its handler has run: the result is the last event
         const message = await answerIn(inner.body, call);
-        const headers = sessionOf(inner);
+        const headers = sessionHeaderOf(inner);
         response = message
           ? Response.json(message, { headers })
           : errorResponse(200, noAnswer, { id: call.id, headers });
@@ -58,10 +58,10 @@ export function createStreamCall(
       const { reply, fault } = slot;
       if (!response.ok || (!reply && !fault)) return response;
       await inner.body?.cancel().catch(() => {});
-      if (fault) return faultResponse(fault, call, sessionOf(inner));
+      if (fault) return faultResponse(fault, call, sessionHeaderOf(inner));
       // taken: closing the slot discards a reply that is still in it
       delete slot.reply;
-      return withHeaders(reply!, Object.entries(sessionOf(inner)).flat());
+      return withHeaders(reply!, Object.entries(sessionHeaderOf(inner)).flat());
     } finally {
       closeReplySlot(slot);
     }
@@ -98,8 +98,8 @@ async function answerIn(
 const accepted = "application/json, text/event-stream, */*";
 
 /**
- * The request with an `Accept` that the SDK's transport allows, and then without its body: pass that as `parsedBody`. The
- * SDK rejects `application/json, *\/*`, which SEP-2532 (open question 4) requires of clients, and all else without
+ * The request itself if the SDK takes its `Accept`, or must refuse it; else a copy with one that it takes, which has no body:
+ * pass that as `parsedBody`. The SDK rejects `application/json, *\/*`, which SEP-2532 (open question 4) requires of clients, and all else without
  * `text/event-stream`, although the response to `resources/stream` is never an event stream. A client that accepts no
  * JSON keeps its `Accept`, and is rejected.
  */

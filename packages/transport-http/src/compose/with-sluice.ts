@@ -13,7 +13,7 @@ import { boundEvents, hasEvents, holdHead } from "../events/bound-events.ts";
 import { mergeEvents } from "../events/merge-events.ts";
 import { admitSessionRequest } from "../sessions/session-caller.ts";
 import { createSessionCapabilities } from "../sessions/session-memory.ts";
-import { faultResponse, type LayerAnswer, sessionOf } from "../endpoint/web-response.ts";
+import { faultResponse, type LayerAnswer, sessionHeaderOf } from "../endpoint/web-response.ts";
 import { defaultMaxBodySize, readJsonBody } from "../endpoint/json-body.ts";
 import type { HttpExchange } from "../endpoint/http-exchange.ts";
 import { createRoutedHandler } from "../endpoint/routed-handler.ts";
@@ -37,9 +37,10 @@ export interface WithSluiceOptions extends EndpointOptions {
 }
 
 /**
- * Adds Sluice to an MCP handler: `resources/stream` may answer with bytes or a redirect, and
- * `<endpoint>/streams/<token>` serves downloads. In a `subscriptions/listen` stream it tells what changed. Every other
- * request to exactly the endpoint goes to `handler` untouched; other paths are 404, unless `handler` itself has routes there.
+ * Adds Sluice to an MCP handler: `resources/stream` may answer with bytes or a redirect, `<endpoint>/streams/<token>` and
+ * `<endpoint>/d/<token>` serve downloads and links. In a `subscriptions/listen` stream it tells what changed. Every other
+ * request to exactly the endpoint goes to `handler`, with its JSON parsed and its events bounded; other paths are 404, unless
+ * `handler` itself has routes there.
  * Checks the target (400), `Host` (421) and `Origin` (403) of every request before anything else.
  * Throws a `TypeError` for a `path` or an origin that no request can name.
  */
@@ -110,7 +111,7 @@ export function withSluice(
       const response = await holdHead(await handler.fetch(request, mcpOptions), decided);
       if (!slot.fault) return boundResponse(response, exchange);
       await response.body?.cancel().catch(() => {});
-      return faultResponse(slot.fault, call, sessionOf(response));
+      return faultResponse(slot.fault, call, sessionHeaderOf(response));
     } finally {
       closeReplySlot(slot);
     }

@@ -26,7 +26,7 @@ class ChunkTurns {
     this.#left = perTurn;
   }
 
-  /** Waits for a turn that another chunk fits into; gives nothing to wait for if this one does. */
+  /** A promise of a turn with room for one more chunk; nothing if the present turn has room. */
   next(): Promise<void> | void {
     this.#count();
     if (this.#left > 0) this.#left -= 1;

@@ -84,7 +84,7 @@ export function errorResponse(
   return Response.json({ jsonrpc: "2.0", id, error }, { status, headers });
 }
 
-/** The response of a Sluice that refuses a call. `session` are the headers of {@link sessionOf}. */
+/** The response of a Sluice that refuses a call. `session` are the headers of {@link sessionHeaderOf}. */
 export function faultResponse(
   { status, code, message, data, challenge }: RpcFault,
   { id }: LooseRequest,
@@ -99,7 +99,7 @@ export function faultResponse(
 }
 
 /** The headers by which a response names its session. */
-export function sessionOf({ headers }: Response): Record<string, string> {
+export function sessionHeaderOf({ headers }: Response): Record<string, string> {
   const id = headers.get("mcp-session-id");
   return id === null ? {} : { "mcp-session-id": id };
 }

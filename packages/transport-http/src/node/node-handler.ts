@@ -96,8 +96,8 @@ export interface NodeHandlerOptions extends OutflowOptions {
   readonly requests?: Pick<ClientLimits, "perAddress">;
   /**
    * Maximum bytes of responses that wait for their readers, of all connections; more are refused with 429 or 503, or end their
-   * connection. Here an access token stands for its principal, and an address without a token counts where `requests` limits
-   * addresses. One response alone may be larger. Default: 64 MiB, 64 MiB, and 256 MiB for this handler.
+   * connection. `perPrincipal` counts by access token. `perAddress` counts requests without one, and only if
+   * `requests.perAddress` is set. One response alone may be larger. Default: 64 MiB, 64 MiB, and 256 MiB for this handler.
    */
   readonly bufferedBytes?: ClientLimits;
   /** Gets what broke outside of Sluice: in reading the request or in the handler. Default: `console.error`. */

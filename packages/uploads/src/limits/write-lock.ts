@@ -29,7 +29,7 @@ const askEveryMs = 100;
 export class WriteLock {
   readonly #store: UploadStore;
   readonly #onError: (error: unknown) => void;
-  /** Requests of this process: they are asked without the store. */
+  /** By file: the request of this process that has it or waits for it. It is asked to leave without the store. */
   readonly #current = new Map<
     string,
     { readonly want: () => void; readonly over: Promise<void> }
@@ -85,7 +85,7 @@ export class WriteLock {
         if (Date.now() >= lease.until) throw overtaken();
       },
       release: async () => {
-        // one that comes after the release changes nothing
+        // a renewal that arrives after the release changes nothing
         void endRenewal();
         await this.#store.release(fileId, lease.writer).catch(this.#onError);
         leave();
@@ -140,7 +140,7 @@ interface Held {
 }
 
 function overtaken(): SluiceError {
-  return uploadError("interrupted", "another request resumed this file");
+  return uploadError("interrupted", "a newer request has this file now");
 }
 
 /** A lease of this many milliseconds from now on. */

@@ -145,7 +145,7 @@ function createFileInSteps(
     if (checks && offset === keptBytes) memory.put(fileId, checks);
     else checks?.stop();
     checks = undefined;
-    gone.abort(alreadyResumed());
+    gone.abort(uploadError("interrupted", "the request is through with this file"));
   }
 
   return {

@@ -35,5 +35,7 @@ export interface FileAddress {
 
 /** The error if another request has written these bytes already. One that only lost the lock gets `interrupted`. */
 export function alreadyResumed(cause?: unknown): SluiceError {
-  return uploadError("already_exists", "another request resumed this file", { cause });
+  return uploadError("already_exists", "another request has written these bytes already", {
+    cause,
+  });
 }

@@ -79,8 +79,8 @@ export class PartialFiles {
   async ensure(slot: OpenSlot, fileId: string, signal: AbortSignal): Promise<void> {
     const { storage } = this.#parts;
     const folder = folderOf(slot);
-    // the folder names the owner as well as the upload; a whole file has bytes and no plan. The plan is read, because
-    // `describe` waits for a version of what has just been written
+    // the folder names the owner as well as the upload; a whole file has bytes and no plan. The plan is read and not
+    // described: `describe` may wait until storage names a version of a new object
     if (await findJson(storage, planKey(folder, fileId), signal)) return;
     if (await unlessMissing(storage.describe(bytesKey(folder, fileId), { signal }))) return;
     throw noFile();

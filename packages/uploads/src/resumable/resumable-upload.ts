@@ -192,7 +192,7 @@ export class ResumableUploads {
       throw error;
     } finally {
       await file.leave();
-      // from the next sweep on it counts as what storage shows of it
+      // the quota counts the announced bytes until the next sweep, and then those in storage
       if (isHeld) await quota.settle(slot.owner, fileId, length ?? slot.terms.maxBytes);
     }
   }

@@ -39,8 +39,8 @@ export function refuseTusVersion({ header }: Headers): Reply | undefined {
 }
 
 /**
- * What a request of tus says of its file. The type of its body is that of a step; a file that it begins has its name and
- * type in `Upload-Metadata`. It is whole when its length is reached: `complete` is absent.
+ * What a request of tus says of its file. `Content-Type` only says that the body is a step: the file's own name and type are
+ * in `Upload-Metadata`. `complete` stays absent: in tus a file is whole when it has its length.
  */
 export function readTusFacts(
   { method, header }: Headers & Pick<PlainRequest, "method">,

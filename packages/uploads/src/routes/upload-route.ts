@@ -130,12 +130,12 @@ export function createUploadRoutes(
   const prefix = `${base}${slotsPath}`;
   const sealedCors: CorsTerms = {
     ...slotCors,
-    public: (path) => isSelfAuthenticating(tokens, path.slice(prefix.length)),
+    public: (path) => needsNoBearer(tokens, path.slice(prefix.length)),
   };
   const sealedAt = routesBelow(prefix, (rest) => ({
     kind: "slot",
     get credential() {
-      return isSelfAuthenticating(tokens, rest) ? "url" : "bearer";
+      return needsNoBearer(tokens, rest) ? "url" : "bearer";
     },
     cors: sealedCors,
     answer: (request) => requests.track(answer(request, { path: slotsPath, rest })),
@@ -148,8 +148,8 @@ interface SlotAddress {
   readonly rest: string;
 }
 
-/** True for a slot URL that is its own permission, even an expired one, so that its holder gets 410 and not 401. */
-function isSelfAuthenticating(tokens: SlotTokens, rest: string): boolean {
+/** True for a slot URL that needs no bearer: one that is its own permission, and every expired one, which gets 410 and not 401. */
+function needsNoBearer(tokens: SlotTokens, rest: string): boolean {
   const [token = ""] = rest.split("/", 1);
   try {
     return tokens.openSealed(token, Date.now()).auth === "self";

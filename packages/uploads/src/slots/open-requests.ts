@@ -1,7 +1,7 @@
 import { isInTime, onAbort } from "@sluice/core/internal";
 import { uploadError } from "./upload-error.ts";
 
-/** The end of an endpoint, as work is told of it. */
+/** One moment in the end of an endpoint; aborts the work that runs `during` it. */
 export class Shutdown {
   readonly #working = new Set<AbortController>();
   #over: Error | undefined;

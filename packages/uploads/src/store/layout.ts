@@ -31,7 +31,7 @@ export function recordKey(folder: string, place: number): string {
   return `${folder}file-${String(place).padStart(3, "0")}`;
 }
 
-/** What was said of a file that comes in parts. */
+/** What was said of a file before its bytes came, in parts or in steps. */
 export function planKey(folder: string, fileId: string): string {
   return `${folder}plan-${fileId}`;
 }
@@ -95,7 +95,7 @@ export interface FileRecord extends CheckedFile {
   readonly scan: UploadedFile["scan"] | "deferred";
 }
 
-/** What was said of a file that comes in parts, before the first one. */
+/** What was said of a file before its bytes came, in parts or in steps. */
 export interface FilePlan {
   readonly name?: string;
   readonly declaredType?: string;
