@@ -87,7 +87,7 @@ describe.runIf(hasRedis)("a client of a Redis that falls silent", () => {
     ],
   ];
   test.each(closing)("reports once that %s is closed, with what to do", async (_, close) => {
-    const onWarning = vi.fn();
+    const onWarning = vi.fn<(message: string) => void>();
     const { state } = createRedisStores({ redis: await close(), onWarning });
     const outage = { code: "unavailable", message: expect.stringContaining("call its connect()") };
     for (let i = 0; i < 3; i += 1) await expect(state.get("r", now)).rejects.toMatchObject(outage);
