@@ -93,6 +93,20 @@ describe.runIf(hasRedis)("a client of a Redis that falls silent", () => {
     for (let i = 0; i < 3; i += 1) await expect(state.get("r", now)).rejects.toMatchObject(outage);
     expect(onWarning.mock.calls).toEqual([[expect.stringContaining("client of Redis is closed")]]);
   });
+
+  test("closed clients of both libraries serve again after connect()", async () => {
+    const ofNode = await closed(createClient({ url }));
+    const ofIoredis = new Redis(url);
+    await ofIoredis.quit();
+    for (const redis of [ofNode, ofIoredis]) {
+      const { state } = createRedisStores({ redis, onWarning: () => {} });
+      await expect(state.get("r", now)).rejects.toMatchObject({ code: "unavailable" });
+      await redis.connect();
+      expect(await state.get("r", now)).toBeUndefined();
+    }
+    ofNode.destroy();
+    ofIoredis.disconnect();
+  });
 });
 
 async function closed<Client extends { connect(): Promise<unknown>; close(): unknown }>(
