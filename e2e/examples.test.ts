@@ -2,7 +2,7 @@
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { createHash, randomBytes } from "node:crypto";
 import { once } from "node:events";
-import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { chmod, mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
@@ -13,14 +13,15 @@ import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
 import { ElicitRequestSchema } from "@modelcontextprotocol/sdk/types.js";
 import { formatKey, generateKey } from "@sluice/core";
 import { createMemoryBackend } from "@sluice/storage";
-import { createHandler } from "@sluice/transport-http";
-import { afterEach, expect, inject, test } from "vitest";
+import { request } from "undici";
+import { afterEach, expect, inject, test, vi } from "vitest";
+import { askForeign } from "../packages/transport-http/test/foreign-requests.ts";
 import { changeProgram, moveExample } from "./bed/changed-program.ts";
 import { sdkNames } from "./bed/clients.ts";
 import { freePort, untilAnswered } from "./bed/listen.ts";
 import { hasRedis, startRedis } from "./bed/redis.ts";
 import { connectSender } from "./bed/senders.ts";
-import { createShared } from "./examples/shared-uploads.ts";
+import { shutDown, startProcess } from "./examples/many-processes.ts";
 
 const programs = inject("programs");
 /** Of `createSluice`, and of the clients of the docs. */
@@ -179,24 +180,45 @@ test("the server of the guide about links gives an invoice", async () => {
   await client.close();
 });
 
-test.runIf(hasRedis)("the stores of the docs keep uploads of many processes in Redis", async () => {
+test.runIf(hasRedis)("each of the processes of the docs serves URLs of the other", async () => {
   await using redis = await startRedis();
-  const storages = { served: createMemoryBackend(), received: createMemoryBackend() };
-  const keys = formatKey(generateKey());
-  const first = await createShared(redis.path, keys, storages);
-  const second = await createShared(redis.path, keys, storages);
+  const made = await makeFolders({ keys: formatKey(generateKey()) });
+  await chmod(join(made, "keys"), 0o600);
+  const [port, otherPort] = [await freePort(), await freePort()];
+  const endpoint = `http://127.0.0.1:${port}/mcp`;
+  const options = {
+    endpoint,
+    redisUrl: redis.path,
+    keysFile: join(made, "keys"),
+    served: createMemoryBackend({ "a.txt": "hello" }),
+    received: createMemoryBackend(),
+    bearer: { verifier: { verifyAccessToken: () => Promise.reject(new Error("no tokens here")) } },
+  };
+  const said = vi.spyOn(console, "log").mockReturnValue();
+  const first = await startProcess({ ...options, port, auditFile: join(made, "audit-a.log") });
+  const second = await startProcess({
+    ...options,
+    port: otherPort,
+    auditFile: join(made, "audit-b.log"),
+  });
+  // one listener of SIGTERM each, in this process
+  for (const listener of process.listeners("SIGTERM").slice(-2)) process.off("SIGTERM", listener);
+  expect((await askForeign(endpoint)).wrong).toEqual([]);
+
   const terms = { accept: [], maxBytes: 10, maxFiles: 1 };
   const slot = await first.uploads.reserve(undefined, terms, { selfAuthenticating: true });
-  const handler = createHandler({ sluice: second.sluice, uploads: second.uploads });
-  const request = new Request(`${slot.url}/a.txt`, { method: "PUT", body: "a text" });
-  expect((await handler.fetch(request)).status).toBe(201);
+  const url = new URL(`${slot.url}/a.txt`);
+  const headers = { host: url.host };
+  url.port = String(otherPort);
+  const put = await request(url, { method: "PUT", headers, body: "a text" });
+  expect(put.statusCode).toBe(201);
   const came = await first.uploads.received(undefined, slot.uploadId);
   expect(came).toMatchObject([{ name: "a.txt", size: 6 }]);
-  expect((await first.redis.keys("*")).length).toBeGreaterThan(1);
-  for (const shared of [first, second]) {
-    await shared.uploads.close();
-    shared.redis.disconnect();
-  }
+
+  for (const { running, redis: client } of [first, second]) await shutDown(running, client);
+  expect(said.mock.calls).toEqual([["0 responses were cut"], ["0 responses were cut"]]);
+  expect(process.exitCode).toBeUndefined();
+  said.mockRestore();
 });
 
 /** Starts a program of the docs in a folder; gives its endpoint. */

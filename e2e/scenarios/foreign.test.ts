@@ -46,12 +46,12 @@ const programs: readonly string[] = [
   "stdio-server.ts",
   "upload-server.ts",
 ];
-/** Examples that answer no requests. */
-const clients: readonly string[] = [
+/** Examples that answer no requests, or that need Redis and are asked in `examples.test.ts`. */
+const apart: readonly string[] = [
   "client.ts",
   "first-client.ts",
+  "many-processes.ts",
   "save-in-page.ts",
-  "shared-uploads.ts",
 ];
 /** Examples that mount a handler, by their exported functions. */
 const mounts: Readonly<Record<string, Readonly<Record<string, Mount>>>> = {
@@ -90,7 +90,7 @@ const mounts: Readonly<Record<string, Readonly<Record<string, Mount>>>> = {
 
 test("every example is asked", () => {
   const files = readdirSync(join(root, "e2e/examples")).filter((name) => name.endsWith(".ts"));
-  const known = [...programs, ...Object.keys(mounts), ...clients];
+  const known = [...programs, ...Object.keys(mounts), ...apart];
   expect(known.toSorted()).toEqual(files.toSorted());
   expect(Object.keys(mounts["express.ts"]!)).toEqual(Object.keys(express));
   expect(Object.keys(mounts["hono.ts"]!)).toEqual(Object.keys(hono));
@@ -107,10 +107,10 @@ test("every fence of the docs that serves comes from a file that is asked", () =
       if (serving.test(code)) sources.add(source);
   expect(sources.size).toBeGreaterThan(4);
   // its three processes need nginx and Redis; the composition is that of the README of transport-http
-  const apart = new Set(["apps/cluster/src/lib/serve.ts"]);
+  const cluster = new Set(["apps/cluster/src/lib/serve.ts"]);
   const unasked = [...sources].filter(
     (source) =>
-      !apart.has(source) &&
+      !cluster.has(source) &&
       !source.startsWith("e2e/examples/") &&
       !readFileSync(join(root, source), "utf8").includes("askForeign("),
   );

@@ -169,6 +169,19 @@ describe("a limiter that does not answer", () => {
     expect(opened).toBe(0);
   });
 
+  test.each([
+    ["requests", "perPrincipal"],
+    ["requests", "global"],
+    ["bytes", "perPrincipal"],
+    ["bytes", "global"],
+  ] as const)("is named to the operator: rates.%s.%s", async (rate, limit) => {
+    const { house } = createTalk({ [rate]: { [limit]: failing } });
+    expect((await house.redeem(tokenOf(house), { headers: as(alice) })).status).toBe(503);
+    expect(house.errors.map(String).join()).toContain(
+      `the limiter rates.${rate}.${limit} does not`,
+    );
+  });
+
   test("is waited for 5 s", async () => {
     const { house } = createTalk({ requests: { global: silent } });
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });

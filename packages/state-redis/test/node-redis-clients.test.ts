@@ -1,7 +1,6 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { createServer, type AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { eventStoreCases, stateStoreCases, uploadStoreCases } from "@sluice/state/conformance";
@@ -18,8 +17,7 @@ import { Cluster, Redis } from "ioredis";
 import { createClientPool, createCluster, createSentinel } from "redis";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { hasRedis, startRedis } from "../../../e2e/bed/redis.ts";
-
-const host = "127.0.0.1";
+import { freePorts, host } from "./redis-bed.ts";
 
 describe.runIf(hasRedis)(
   "stores through the other clients of both libraries",
@@ -130,12 +128,4 @@ async function startSentinel(port: number, primaryPort: number): Promise<AsyncDi
       await rm(folder, { recursive: true, force: true });
     },
   };
-}
-
-async function freePorts(count: number): Promise<number[]> {
-  const servers = Array.from({ length: count }, () => createServer().listen(0, host));
-  await Promise.all(servers.map((server) => once(server, "listening")));
-  const ports = servers.map((server) => (server.address() as AddressInfo).port);
-  await Promise.all(servers.map((server) => once(server.close(), "close")));
-  return ports;
 }

@@ -1,3 +1,5 @@
+import { once } from "node:events";
+import { createServer, type AddressInfo } from "node:net";
 import { Redis } from "ioredis";
 import { afterAll, beforeAll } from "vitest";
 import { startRedis, type RedisServer } from "../../../e2e/bed/redis.ts";
@@ -22,4 +24,14 @@ export function useRedis(): { readonly server: RedisServer; readonly redis: Redi
       return redis;
     },
   };
+}
+
+export const host = "127.0.0.1";
+
+export async function freePorts(count: number): Promise<number[]> {
+  const servers = Array.from({ length: count }, () => createServer().listen(0, host));
+  await Promise.all(servers.map((server) => once(server, "listening")));
+  const ports = servers.map((server) => (server.address() as AddressInfo).port);
+  await Promise.all(servers.map((server) => once(server.close(), "close")));
+  return ports;
 }

@@ -56,6 +56,37 @@ test("a rule whose operation, hook or fault is not there is absent, and says so"
   ]);
 });
 
+test.each([
+  ["describe-facts", "size", "withoutSize"],
+  ["describe-etag-stable", "etag", "withoutEtag"],
+  ["describe-etag-changes", "etag", "withoutEtag"],
+  ["open-encoded", "contentEncoding", "withoutCoding"],
+] as const)("%s without %s names the call and the trait %s", async (id, member, trait) => {
+  const without = <T extends object>(info: T): T => ({ ...info, [member]: undefined });
+  const finding = await checkRule(
+    conformanceRules.find((rule) => rule.id === id)!,
+    () => {
+      const fixture = createFixture();
+      const backend = wrapBackend(fixture.backend, {
+        describe:
+          (describe) =>
+          async (...args) =>
+            without(await describe(...args)),
+        open:
+          (open) =>
+          async (...args) => {
+            const opened = await open(...args);
+            return { ...opened, info: without(opened.info) };
+          },
+      });
+      return { ...fixture, backend };
+    },
+  );
+  const call = /^(describe|open)\("\w+\.\w+"\) has no (\w+); .* traits: \{ (\w+): true \}$/;
+  const [, , named, declared] = call.exec(String(reasonOf(finding))) ?? [];
+  expect([named, declared]).toEqual([member, trait]);
+});
+
 test("a fixture can give the reason itself, for one fault or for all", async () => {
   const why = { alias: "one name", faults: "no network", deny: "no permissions" };
   const fixture = (): Fixture => ({ ...createFixture(), why });

@@ -130,7 +130,6 @@ test("the end of a process runs as the page has it", async () => {
   const create = () => sluice.attach(new McpServer({ name: "demo", version: "1.0.0" }));
   const resume = createResume();
 
-  // #region drain
   const { serve } = await import("@sluice/transport-http/node");
 
   const running = await serve(sluice, create, { resume });
@@ -139,7 +138,6 @@ test("the end of a process runs as the page has it", async () => {
     console.log(`${cut} answers were cut`);
   }
   process.once("SIGTERM", () => void shutDown());
-  // #endregion
   process.off("SIGTERM", process.listeners("SIGTERM").at(-1)!);
   expect((await askForeign(endpoint)).wrong).toEqual([]);
   const said = vi.spyOn(console, "log").mockImplementation(() => {});

@@ -30,7 +30,7 @@ export function createFailedRedemptions(
     const share = addressShare(address);
     if (limiter === false || share === undefined) return undefined;
     try {
-      await consumeAt(limiter, share, 1);
+      await consumeAt("failedRedemptions", limiter, share, 1);
       isLimiterDown = false;
     } catch (limit) {
       if (SluiceError.is(limit) && limit.code === "throttled") {

@@ -57,7 +57,9 @@ export class UsageMeter {
       ensureKnownOptions(`createSluice: rates.${name}`, limits, limiterNames);
       for (const limiter of Object.values<RateLimiter | undefined>({ ...limits }))
         if (limiter && typeof limiter.consume !== "function")
-          throw new TypeError("createSluice: a limiter must have consume(key, points)");
+          throw new TypeError(
+            `createSluice: a limiter of rates.${name} must have consume(key, points)`,
+          );
     }
     this.#rates = rates;
     this.#onError = onError;
@@ -71,9 +73,9 @@ export class UsageMeter {
     const { requests, bytes } = this.#rates;
     if (!requests && !bytes) return undefined;
     return (async () => {
-      await consume(requests, principal, 1);
+      await consume("requests", requests, principal, 1);
       // one point: a window that is used up to the last byte has nothing left
-      if (kind === "transfer") await consume(bytes, principal, 1);
+      if (kind === "transfer") await consume("bytes", bytes, principal, 1);
     })();
   }
 
@@ -84,7 +86,7 @@ export class UsageMeter {
     // they are delivered: bytes over the principal's own share count for all, too
     const { perPrincipal, global } = bytes;
     for (const limits of [perPrincipal && { perPrincipal }, global && { global }])
-      consume(limits, principal, count).catch((error: unknown) => {
+      consume("bytes", limits, principal, count).catch((error: unknown) => {
         if (!(SluiceError.is(error) && error.code === "throttled")) this.#onError(error);
       });
   }
@@ -99,19 +101,28 @@ const limiterNames: Readonly<Record<keyof RateLimits, true>> = { perPrincipal: t
 
 /** Counts in the principal's own share first: a principal over it takes nothing from the others. */
 async function consume(
+  rate: "requests" | "bytes",
   limits: RateLimits | undefined,
   principal: string | undefined,
   points: number,
 ): Promise<void> {
   if (limits?.perPrincipal && principal !== undefined)
-    await consumeAt(limits.perPrincipal, principal, points);
-  if (limits?.global) await consumeAt(limits.global, "all", points);
+    await consumeAt(`${rate}.perPrincipal`, limits.perPrincipal, principal, points);
+  if (limits?.global) await consumeAt(`${rate}.global`, limits.global, "all", points);
 }
 
 const answerMs = 5_000;
 
-/** Counts points at one limiter. Rejects with `throttled` beyond its limit, and `unavailable` when it does not answer. */
-export async function consumeAt(limiter: RateLimiter, key: string, points: number): Promise<void> {
+/**
+ * Counts points at one limiter, whose `name` below `rates` messages have. Rejects with `throttled` beyond its limit, and
+ * `unavailable` when it does not answer.
+ */
+export async function consumeAt(
+  name: string,
+  limiter: RateLimiter,
+  key: string,
+  points: number,
+): Promise<void> {
   try {
     await within(limiter.consume(key, points), {
       clock: systemClock,
@@ -121,10 +132,12 @@ export async function consumeAt(limiter: RateLimiter, key: string, points: numbe
   } catch (error) {
     const retryAfterMs = (error as { msBeforeNext?: unknown } | undefined)?.msBeforeNext;
     if (typeof retryAfterMs === "number")
-      throw new SluiceError("throttled", "sluice: too much within one window; wait and try again", {
-        retryAfterMs: Math.max(0, retryAfterMs),
-      });
-    throw new SluiceError("unavailable", "sluice: a rate limiter does not answer", {
+      throw new SluiceError(
+        "throttled",
+        `sluice: too much within one window of rates.${name}; wait and try again`,
+        { retryAfterMs: Math.max(0, retryAfterMs) },
+      );
+    throw new SluiceError("unavailable", `sluice: the limiter rates.${name} does not answer`, {
       cause: error,
       retryAfterMs: 1_000,
     });

@@ -40,8 +40,9 @@ export interface RedisOptions {
    */
   readonly allowEviction?: boolean;
   /**
-   * Receives a message when the clocks of this process and of Redis begin to differ by more than 5 s. Default: writes
-   * it with `console.warn`. With more than 15 minutes between them, every call fails.
+   * Receives a message when the clocks of this process and of Redis begin to differ by more than 5 s, and one when a
+   * store finds the client closed for good. Default: writes it with `console.warn`. With more than 15 minutes between
+   * the clocks, every call fails.
    */
   readonly onWarning?: (message: string) => void;
 }
@@ -118,14 +119,26 @@ export interface Commander {
   check(): Promise<unknown>;
 }
 
-/** Makes a commander of a client; a `TypeError` for anything else, a `RangeError` for a wait out of bounds. */
+/**
+ * Makes a commander of a client; a `TypeError` for anything else and for a client that its own timeout would close for
+ * good, a `RangeError` for a wait out of bounds.
+ */
 export function createCommander(operation: string, options: RedisOptions): Commander {
-  const { redis, timeoutMs = defaultTimeoutMs } = options;
+  const { redis, timeoutMs = defaultTimeoutMs, onWarning = warnOnConsole } = options;
   const prefix = keyPrefix(options);
   const ask = senderOf(redis);
   if (!ask) throw new TypeError(`${operation}: redis must be a client of ioredis or node-redis`);
+  if (endsAtTimeout(redis)) throw new TypeError(`${operation}: ${endingClient}`);
   if (!(timeoutMs >= 1 && timeoutMs <= 60_000))
     throw new RangeError(`${operation}: timeoutMs must be from 1 to 60000`);
+
+  let isReported = false;
+  function closed(cause: unknown): SluiceError {
+    const message = `${operation}: the client of Redis is closed and does not reconnect by itself: call its connect(), or restart the process`;
+    if (!isReported) onWarning(message);
+    isReported = true;
+    return new SluiceError("unavailable", message, { cause, retryAfterMs: 1_000 });
+  }
 
   async function answered(work: Promise<unknown>): Promise<unknown> {
     try {
@@ -137,6 +150,7 @@ export function createCommander(operation: string, options: RedisOptions): Comma
     } catch (error) {
       if (SluiceError.is(error)) throw error;
       if (isFull(error)) throw full(operation, error);
+      if (isClosed(redis, error)) throw closed(error);
       throw new SluiceError("unavailable", `${operation}: Redis does not answer as it should`, {
         cause: error,
         retryAfterMs: 1_000,
@@ -196,8 +210,7 @@ function createInspection(
   options: RedisOptions,
   evaluate: Commander["run"],
 ): () => Promise<void> | undefined {
-  const { allowEviction = false } = options;
-  const { onWarning = (message) => console.warn(`sluice: ${message}`) } = options;
+  const { allowEviction = false, onWarning = warnOnConsole } = options;
   let validUntil = -Infinity;
   let running: Promise<void> | undefined;
   let differs = false;
@@ -228,6 +241,31 @@ function createInspection(
     running ??= inspect().finally(() => (running = undefined));
     return running;
   };
+}
+
+function warnOnConsole(message: string): void {
+  console.warn(`sluice: ${message}`);
+}
+
+/** Whether node-redis closes this client for good at its `socketTimeout`, which its default strategy does. */
+function endsAtTimeout(redis: RedisClient): boolean {
+  const { options } = redis as {
+    readonly options?: {
+      readonly socket?: { readonly socketTimeout?: unknown; readonly reconnectStrategy?: unknown };
+    };
+  };
+  const { socketTimeout, reconnectStrategy } = options?.socket ?? {};
+  return Boolean(socketTimeout) && reconnectStrategy === undefined;
+}
+
+const endingClient =
+  "node-redis closes a client for good at its socketTimeout: also pass socket.reconnectStrategy, such as (retries) => Math.min(50 * 2 ** retries, 2_000)";
+
+/** Whether the client has closed for good. A pool of node-redis says it only in the error. */
+function isClosed(redis: RedisClient, error: unknown): boolean {
+  const { isOpen, status } = redis as { readonly isOpen?: unknown; readonly status?: unknown };
+  if (isOpen === false || status === "end") return true;
+  return error instanceof Error && error.message === "The client is closed";
 }
 
 /** How Redis refuses a write at its `maxmemory`, in a script of an old one with more words around it. */

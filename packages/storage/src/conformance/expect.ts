@@ -24,6 +24,19 @@ export function pattern(size: number, seed = 1): Uint8Array {
   return new Uint8Array(words.buffer, 0, size);
 }
 
+/** Members of an object's metadata that a store may declare absent. */
+const traitOf = {
+  size: "withoutSize",
+  etag: "withoutEtag",
+  contentEncoding: "withoutCoding",
+} as const;
+
+/** Breaks the rule if the metadata of `call` lacks a member, and names the trait that declares it absent. */
+export function expectMember(info: ObjectInfo, member: keyof typeof traitOf, call: string): void {
+  const way = `if the backend cannot have one, declare traits: { ${traitOf[member]}: true }`;
+  assert.ok(info[member] !== undefined, `${call} has no ${member}; ${way}`);
+}
+
 export function text(value: string): Uint8Array {
   return new TextEncoder().encode(value);
 }

@@ -69,7 +69,7 @@ export interface Traits {
   readonly withoutSize?: true;
   /** The backend has no strong validators. */
   readonly withoutEtag?: true;
-  /** The backend cannot see the content coding that a store keeps. */
+  /** The store keeps no content coding with an object, or the backend cannot see it. */
   readonly withoutCoding?: true;
   /** `a` and `A` are one object. */
   readonly caseInsensitive?: true;

@@ -178,8 +178,11 @@ export interface ListPage {
 
 /** Options of {@link StorageBackend.presign}. */
 export interface PresignOptions extends CallOptions {
+  /** Longest life of the URL in milliseconds; that of the signing credentials may be shorter. */
   readonly expiresInMs: number;
+  /** `Content-Type` of the response, in place of the stored type. */
   readonly contentType?: string;
+  /** `Content-Disposition` of the response. */
   readonly contentDisposition?: string;
 }
 
@@ -193,7 +196,9 @@ export interface PresignedUrl {
 
 /** Options of {@link StorageBackend.watch}. */
 export interface WatchOptions {
+  /** Only changes of keys that start with this string. */
   readonly prefix?: string;
+  /** From an earlier batch: continues after it, or begins with `reset`. */
   readonly cursor?: string;
   /** Ends the iteration normally (watch-abort). */
   readonly signal: AbortSignal;
@@ -214,6 +219,7 @@ export type Repeat = <T>(send: () => Promise<T>, signal?: AbortSignal) => Promis
 export interface WriteOptions extends CallOptions {
   /** Bytes that will be written; another count at `commit` is `invalid_argument` (write-size). */
   readonly size?: number;
+  /** Media type to store with the object, with its parameters, for `ObjectInfo.contentType`; a store without types ignores it (write-type). */
   readonly contentType?: string;
   /** Replace only this version, else `precondition_failed` (write-if-match, write-race-match, write-condition-exact). */
   readonly ifMatch?: string;
@@ -245,7 +251,7 @@ export interface StepOptions extends CallOptions {
    * or finds nothing kept if the service cannot tell (steps-id, steps-finished).
    */
   readonly id?: string;
-  /** Only with the first step (steps-type). */
+  /** See {@link WriteOptions.contentType}. Only with the first step (steps-type). */
   readonly contentType?: string;
   /** See {@link WriteOptions.private}. Only with the first step. */
   readonly private?: boolean;

@@ -9,13 +9,25 @@ test("the example of a writable backend keeps every rule that needs no fault and
       backend: createMapBackend(map),
       put: async (key, content) => void putObject(map, key, content),
       remove: async (key) => void map.entries.delete(key),
+      putTyped: async (key, content, type) => void putObject(map, key, content, type),
+      async putClutter() {
+        for (const key of ["a//b", "../c", "folder/"]) putObject(map, key, new Uint8Array());
+      },
       reopen: async () => createMapBackend(map),
     };
   });
   expect(findings.filter(({ outcome }) => outcome === "broken")).toEqual([]);
   const kept = findings.flatMap(({ rule, outcome }) => (outcome === "kept" ? [rule.id] : []));
   expect(kept).toEqual(
-    expect.arrayContaining(["write-race", "write-race-match", "open-chunks-owned", "remove-gone"]),
+    expect.arrayContaining([
+      "write-race",
+      "write-race-match",
+      "write-type",
+      "open-encoded",
+      "open-chunks-owned",
+      "list-clutter",
+      "remove-gone",
+    ]),
   );
 });
 

@@ -1,8 +1,10 @@
 import { randomUUID } from "node:crypto";
 import {
+  checkKey,
   createBytesBody,
   createWriter,
   defineBackend,
+  definedMembers,
   ensureCondition,
   listPage,
   type ObjectInfo,
@@ -26,14 +28,21 @@ export function createObjectMap(): ObjectMap {
   return { id: randomUUID(), entries: new Map() };
 }
 
-/** Stores a copy of the bytes as a new version. */
-export function putObject(map: ObjectMap, key: string, bytes: Uint8Array): ObjectInfo {
-  const info = { key, size: bytes.byteLength, etag: randomUUID() };
+/** What is stored with the bytes. */
+export type ObjectType = Pick<ObjectInfo, "contentType" | "contentEncoding">;
+
+/** Stores a copy of the bytes as a new version: a random id for each is enough of an etag. */
+export function putObject(
+  map: ObjectMap,
+  key: string,
+  bytes: Uint8Array,
+  type: ObjectType = {},
+): ObjectInfo {
+  const info = { key, size: bytes.byteLength, etag: randomUUID(), ...type };
   map.entries.set(key, { info, bytes: bytes.slice() });
   return info;
 }
 
-// #region backend
 export function createMapBackend(map: ObjectMap) {
   const find = (key: string, operation: string): Entry => {
     const entry = map.entries.get(key);
@@ -56,7 +65,8 @@ export function createMapBackend(map: ObjectMap) {
 
     list({ operation, ...options }) {
       return listPage(options, { operation, store: map.id }, ({ prefix, limit, after = "" }) => {
-        const keys = [...map.entries.keys()].toSorted();
+        // another program may have stored names that no call can open
+        const keys = [...map.entries.keys()].filter((key) => !checkKey(key)).toSorted();
         const rest = keys.filter((key) => key.startsWith(prefix) && key > after);
         const found = rest.slice(0, limit);
         const next = found.length < rest.length ? found.at(-1) : undefined;
@@ -64,7 +74,7 @@ export function createMapBackend(map: ObjectMap) {
       });
     },
 
-    write(key, { size, signal, operation, ...conditions }) {
+    write(key, { size, contentType, signal, operation, ...conditions }) {
       const ensureCurrent = (): void =>
         ensureCondition(map.entries.get(key)?.info, conditions, operation);
       // early, before any byte is sent
@@ -77,7 +87,7 @@ export function createMapBackend(map: ObjectMap) {
         async publish() {
           // again, in one step with the publication: another writer may have been faster
           ensureCurrent();
-          return putObject(map, key, Buffer.concat(chunks));
+          return putObject(map, key, Buffer.concat(chunks), definedMembers({ contentType }));
         },
         async release() {
           chunks = [];
@@ -89,4 +99,3 @@ export function createMapBackend(map: ObjectMap) {
     remove: (key) => void map.entries.delete(key),
   });
 }
-// #endregion

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { expectCode, expectReason, pattern, text } from "../../expect.ts";
+import { expectCode, expectMember, expectReason, pattern, text } from "../../expect.ts";
 import { type Rule, rule } from "../../rule.ts";
 
 /** Metadata of one object. */
@@ -13,7 +13,10 @@ export const describeRules: readonly Rule[] = [
       await put("facts.bin", pattern(1234));
       const info = await backend.describe("facts.bin");
       assert.equal(info.key, "facts.bin");
-      if (!traits?.withoutSize) assert.equal(info.size, 1234);
+      if (!traits?.withoutSize) {
+        expectMember(info, "size", 'describe("facts.bin")');
+        assert.equal(info.size, 1234);
+      }
       const changed = info.lastModified?.getTime() ?? before;
       assert.ok(Math.abs(changed - before) < 60_000, "lastModified is not the time of the change");
     },
@@ -65,10 +68,10 @@ export const describeRules: readonly Rule[] = [
     needs: ["etag"],
     async check({ backend, put }) {
       await put("stable.bin", pattern(1000));
-      const { etag } = await backend.describe("stable.bin");
-      assert.ok(etag, "there is no etag");
+      const info = await backend.describe("stable.bin");
+      expectMember(info, "etag", 'describe("stable.bin")');
       await (await backend.open("stable.bin")).body.cancel();
-      assert.equal((await backend.describe("stable.bin")).etag, etag);
+      assert.equal((await backend.describe("stable.bin")).etag, info.etag);
     },
   }),
   rule({
@@ -78,6 +81,7 @@ export const describeRules: readonly Rule[] = [
     async check({ backend, put }) {
       await put("changes.bin", pattern(1000, 1));
       const first = await backend.describe("changes.bin");
+      expectMember(first, "etag", 'describe("changes.bin")');
       await put("changes.bin", pattern(1000, 2));
       assert.notEqual((await backend.describe("changes.bin")).etag, first.etag);
     },

@@ -5,6 +5,7 @@ import {
   assertBytes,
   assertFacts,
   expectCode,
+  expectMember,
   oneMiB,
   pattern,
   readBody,
@@ -177,6 +178,7 @@ export const openRules: readonly Rule[] = [
       await putTyped("packed.txt", packed, { contentType: "text/plain", contentEncoding: "gzip" });
       const { info, body } = await backend.open("packed.txt");
       assertBytes(await readBody(body), packed);
+      expectMember(info, "contentEncoding", 'open("packed.txt")');
       assert.equal(info.contentEncoding, "gzip");
     },
   }),
