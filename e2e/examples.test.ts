@@ -4,7 +4,7 @@ import { createHash, randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { chmod, mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
@@ -29,6 +29,8 @@ const defaultEndpoint = "http://127.0.0.1:2532/mcp";
 
 let folder: string | undefined;
 let server: ChildProcess | undefined;
+/** What `server` printed. */
+let output = "";
 afterEach(async () => {
   if (server && server.exitCode === null && server.kill()) await once(server, "exit");
   if (folder !== undefined) await rm(folder, { recursive: true });
@@ -36,9 +38,9 @@ afterEach(async () => {
 });
 
 test.each([
-  ["the README", "first-server.ts", "first-client.ts"],
-  ["the READMEs of the packages", "server.ts", "client.ts"],
-])("the server and the client of %s move a file", async (_, serving, saving) => {
+  ["the README", "first-server.ts", "first-client.ts", "Listening at "],
+  ["the READMEs of the packages", "server.ts", "client.ts", ""],
+])("the server and the client of %s move a file", async (_, serving, saving, printed) => {
   folder = await mkdtemp(join(tmpdir(), "sluice-examples-"));
   await mkdir(join(folder, "files"));
   await mkdir(join(folder, "downloads"));
@@ -53,6 +55,7 @@ test.each([
 
   expect(stdout).toContain(createHash("sha256").update(content).digest("hex"));
   expect(content.equals(await readFile(join(folder, "downloads/big.bin")))).toBe(true);
+  expect(output).toBe(printed && `${printed}${endpoint}\n`);
 });
 
 test.each(sdkNames)("the upload server of the docs asks a client of %s for a file", async (sdk) => {
@@ -100,7 +103,7 @@ test("the upload server of the docs shows its page to a client of SDK v1 that op
 async function makeFolders(files: Readonly<Record<string, string>>): Promise<string> {
   const made = await mkdtemp(join(tmpdir(), "sluice-examples-"));
   folder = made;
-  for (const name of ["files/invoices", "uploads"])
+  for (const name of ["files/invoices", "uploads", ...Object.keys(files).map(dirname)])
     await mkdir(join(made, name), { recursive: true });
   for (const [name, text] of Object.entries(files)) await writeFile(join(made, name), text);
   return made;
@@ -180,6 +183,45 @@ test("the server of the guide about links gives an invoice", async () => {
   await client.close();
 });
 
+test("the server of the guide about users writes into the folder of its caller, and links to it", async () => {
+  const made = await makeFolders({ "users/alice/a.txt": "hers", "users/bob/b.txt": "his" });
+  const endpoint = await start("e2e/examples/user-folders.ts", made);
+  expect((await fetch(endpoint, { method: "POST" })).status).toBe(401);
+  const connectAs = (token: string) => {
+    const requestInit = { headers: { authorization: `Bearer ${token}` } };
+    return connectHost(new StreamableHTTPClientTransport(new URL(endpoint), { requestInit }));
+  };
+  await expect(connectAs("eves-token")).rejects.toThrow("unknown access token");
+
+  const alice = await connectAs("alices-token");
+  const { content } = await callTool(alice, "write_report", { month: "2026-11" });
+  const [, url] = /^2026-11\.csv: (\S+\/d\/[\w-]{32})$/.exec(content[0]!.text)!;
+  const report = "month,total\n2026-11,7\n";
+  expect(await (await fetch(url!)).text()).toBe(report);
+  expect(await readFile(join(made, "users/alice/2026-11.csv"), "utf8")).toBe(report);
+  await alice.close();
+
+  const list = (env: Readonly<Record<string, string>>) =>
+    promisify(execFile)(
+      process.execPath,
+      [programs["packages/sluice/src/main.ts"]!, "ls", endpoint, "--json"],
+      {
+        env: { ...process.env, ...env },
+        timeout: 60_000,
+      },
+    );
+  const tokens = ["alices-token", "bobs-token"];
+  const [hers, his] = await Promise.all(tokens.map((token) => list({ SLUICE_TOKEN: token })));
+  const uris = ({ stdout }: { stdout: string }) =>
+    stdout
+      .trim()
+      .split("\n")
+      .map((line) => (JSON.parse(line) as { uri: string }).uri);
+  expect(uris(hers!)).toEqual(["files://local/2026-11.csv", "files://local/a.txt"]);
+  expect(uris(his!)).toEqual(["files://local/b.txt"]);
+  await expect(list({})).rejects.toThrow("requires a valid token");
+});
+
 test.runIf(hasRedis)("each of the processes of the docs serves URLs of the other", async () => {
   await using redis = await startRedis();
   const made = await makeFolders({ keys: formatKey(generateKey()) });
@@ -225,7 +267,10 @@ test.runIf(hasRedis)("each of the processes of the docs serves URLs of the other
 async function start(program: string, cwd: string): Promise<string> {
   const endpoint = `http://127.0.0.1:${await freePort()}/mcp`;
   const path = await moveExample(program, endpoint);
-  server = spawn(process.execPath, [path], { cwd, stdio: "inherit" });
+  const started = spawn(process.execPath, [path], { cwd, stdio: ["inherit", "pipe", "inherit"] });
+  server = started;
+  output = "";
+  started.stdout.setEncoding("utf8").on("data", (text: string) => void (output += text));
   await untilAnswered(endpoint);
   return endpoint;
 }

@@ -43,6 +43,7 @@ const sources = [
   "e2e/examples/server.ts",
   "e2e/examples/stdio-server.ts",
   "e2e/examples/upload-server.ts",
+  "e2e/examples/user-folders.ts",
   "e2e/literal/binary-rfc/stdio-server.ts",
   "packages/archive/test/memory-process.ts",
   "packages/bridge/test/serving-process.ts",

@@ -9,3 +9,7 @@ await serve(sluice, () =>
   sluice.attach(new McpServer({ name: "demo", version: "1.0.0" }), { tools: true }),
 );
 // #endregion
+
+// #region log
+console.log(`Listening at ${sluice.endpoint.url}`);
+// #endregion

@@ -23,6 +23,7 @@ export type {
 } from "./urls/grant-options.ts";
 export type { CreateLink, IssuedLink, LinkCaller, LinkOptions } from "./urls/create-link.ts";
 export type { CreateResourceLink, ResourceLinkOptions } from "./resources/resource-link.ts";
+export type { PrincipalOfCall } from "./calls/call-principal.ts";
 export type { AnyCall, AnyMcpServer, ExtraV1, McpServerV1, ServerV1 } from "./calls/sdk-v1.ts";
 export type { BinaryReads } from "./resources/resource-reader.ts";
 export type { MountOptions, MountRules, PrincipalStorage } from "./storage/mount.ts";

@@ -20,6 +20,12 @@ function start(options: Partial<SluiceOptions>): Sluice {
   } as SluiceOptions);
 }
 
+test("a public endpoint without keys does not start, and says how to make and open a file of them", () => {
+  expect(() => start({ keys: undefined as never })).toThrow(
+    /^createSluice: keys is undefined; .*`npx sluice keys new sluice\.keys`.* await openKeyFile\(\{ path: "sluice\.keys" \}\).* sluice\/node .*"ephemeral"/,
+  );
+});
+
 describe("keys that a process makes for itself", () => {
   const shared = { ...createMemoryStateStore(), shared: true };
 

@@ -42,7 +42,7 @@ describe("the tools", () => {
     const house = createHouse({ anonymous: true, ...without });
     const attach = (given: boolean | ToolOptions) =>
       house.sluice.attach(new McpServer({ name: "t", version: "1" }), { tools: given });
-    expect(() => attach({ link: "share" })).toThrow(/links/);
+    expect(() => attach({ link: "share" })).toThrow(/pass links: true to createSluice/);
     expect(() => attach(true)).not.toThrow();
   });
 });

@@ -125,7 +125,9 @@ test("a public endpoint does not say which port to listen on", async () => {
     keys: "ephemeral",
     anonymous: true,
   } as const;
-  await expect(start({ ...options, onWarning() {} })).rejects.toThrow(/^serve: .*also pass port/);
+  await expect(start({ ...options, onWarning() {} })).rejects.toThrow(
+    /^serve: pass port, .*https:\/\/files\.example\.com\/mcp, which a proxy/,
+  );
 });
 
 test("servers of another Sluice are refused before they answer", async () => {

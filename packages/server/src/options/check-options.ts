@@ -42,7 +42,9 @@ export function readKeys(
 ): KeyRing {
   if (keys === undefined && !isLoopback)
     throw new TypeError(
-      'createSluice: keys is undefined; pass what `sluice keys new` makes, or "ephemeral" for a single process',
+      "createSluice: keys is undefined; make a file of keys with `npx sluice keys new sluice.keys` and pass " +
+        'keys: await openKeyFile({ path: "sluice.keys" }), which is in sluice/node and @sluice/server/node; ' +
+        'or pass "ephemeral" for a single process',
     );
   if (keys === undefined || keys === "ephemeral") {
     // a store that does not say counts as shared

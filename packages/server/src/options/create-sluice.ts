@@ -6,6 +6,7 @@ import { createCallers } from "../access/principal.ts";
 import { Attachments } from "../attach/attach.ts";
 import { AuditTrail } from "../audit/audit.ts";
 import { AnswerLeases } from "../calls/answer-lease.ts";
+import { principalOfCall } from "../calls/call-principal.ts";
 import { ResourceCalls } from "../calls/resource-calls.ts";
 import { listen } from "../changes/listen.ts";
 import { Subscribers } from "../changes/subscriber.ts";
@@ -172,6 +173,7 @@ export function createSluice(options: SluiceOptions = {}): Sluice {
   };
   const link: CreateLink = (uri, linkOptions) => createLink(linking, uri, linkOptions);
 
+  const ensureOwn = (mcp: McpServer): void => attachments.ensureOwn(mcp);
   const redemptions = new Redemptions({
     callers,
     usage,
@@ -225,7 +227,7 @@ export function createSluice(options: SluiceOptions = {}): Sluice {
       bindSession,
       isSessionOver: (sessionId) => isSessionOver(state, sessionId),
       beginAudit: (facts, carrier) => audit.begin(facts, carrier),
-      ensureOwn: (mcp) => attachments.ensureOwn(mcp),
+      ensureOwn,
       markServed: () => grants.markServed(),
       onError,
     },
@@ -238,6 +240,7 @@ export function createSluice(options: SluiceOptions = {}): Sluice {
     },
     link,
     resourceLink: (uri, linkOptions) => createResourceLink(linking, uri, linkOptions),
+    principal: (call) => principalOfCall({ callers, ensureOwn, onError }, call),
     revoke: (revocation) =>
       revoke({ grants, mounts, state, revocable: grant.revocable }, revocation),
     endSession: (sessionId) => endSession(state, sessionId),

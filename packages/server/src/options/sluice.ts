@@ -5,6 +5,7 @@ import type { BindSession } from "../access/bound-sessions.ts";
 import type { Caller, Identity } from "../access/principal.ts";
 import type { AttachOptions } from "../attach/attach.ts";
 import type { BeginAudit } from "../audit/audit.ts";
+import type { PrincipalOfCall } from "../calls/call-principal.ts";
 import type { AnyMcpServer } from "../calls/sdk-v1.ts";
 import type { Listen } from "../changes/listen.ts";
 import type { FailedRedemptions } from "../limits/failed-redemptions.ts";
@@ -59,6 +60,12 @@ export interface Sluice {
    * `unsupported` where `links` is not set.
    */
   readonly link: CreateLink;
+  /**
+   * The principal of a tool's caller, with the values that `access` and functions of `storage` get for this call;
+   * `undefined` for the anonymous. Rejects with `unauthenticated` for a caller that is unknown if the anonymous are
+   * refused, and with a `TypeError` for a server that another Sluice is attached to. Counts and records nothing.
+   */
+  readonly principal: PrincipalOfCall;
   /**
    * Withdraws download URLs and links that were issued up to now, sealed or stored, in every process that shares the
    * state store. A transfer that runs is not ended. If the store is shared, clocks may differ: URLs made for that

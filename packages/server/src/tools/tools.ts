@@ -23,7 +23,9 @@ export function attachTools(
 
 function namesOf({ list, read, stat, link }: ToolOptions, hasLinks: boolean): ToolNames {
   if (typeof link === "string" && !hasLinks)
-    throw new TypeError("sluice: attach: the tool for links needs links: {} of createSluice");
+    throw new TypeError(
+      "sluice: attach: the tool for links needs links: pass links: true to createSluice",
+    );
   return {
     list: nameOf(list, "list_files"),
     read: nameOf(read, "read_file"),

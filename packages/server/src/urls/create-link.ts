@@ -118,7 +118,7 @@ async function mint(
   { uri, work, signal, settings, ensureOurs }: LinkWork,
 ): Promise<{ result: IssuedLink; ending: "handled" }> {
   const { identity, principal, entry } = work;
-  if (!grants) throw advised("unsupported", "links are off; pass links to createSluice");
+  if (!grants) throw advised("unsupported", "links are off; pass links: true to createSluice");
   const { mount, key, name } = mounts.findFor(uri, principal);
   const resourceUri = mount.mapper.toUri(key);
   const storage = await mount.storages.authorize({ principal, key, action: "stream" });

@@ -69,7 +69,7 @@ export async function serve(
   } = options;
   if (port === undefined)
     throw new TypeError(
-      "serve: the endpoint is one of what stands in front: also pass port, which this process listens on",
+      `serve: pass port, where this process listens; clients connect to ${sluice.endpoint.url}, which a proxy forwards to it`,
     );
   const composed = composeParts("serve", { ...parts, sluice, create });
   const outflow = { minBytesPerSecond, idleMs };
