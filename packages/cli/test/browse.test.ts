@@ -211,3 +211,25 @@ test("a large folder comes in pages that have everything once", async () => {
   expect(pages).toBeGreaterThan(1);
   expect(seen.toSorted()).toEqual(many.toSorted());
 });
+
+test("pages of an origin that --origin names may use the server, and a 403 says how", async () => {
+  const inspector = "http://localhost:6274";
+  const own = await serveHere(files, ["--origin", inspector]);
+  try {
+    const preflight = (from: string): Promise<Response> =>
+      fetch(own.url, {
+        method: "OPTIONS",
+        headers: { origin: from, "access-control-request-method": "POST" },
+      });
+    const { status, headers } = await preflight(inspector);
+    expect([status, headers.get("access-control-allow-origin")]).toEqual([204, inspector]);
+    for (const other of ["http://localhost:6275", "http://127.0.0.1:6274", "null"]) {
+      const refused = await preflight(other);
+      expect(refused.status).toBe(403);
+      expect(refused.headers.get("access-control-allow-origin")).toBeNull();
+      expect(((await refused.json()) as { detail: string }).detail).toContain("--origin");
+    }
+  } finally {
+    await own.end();
+  }
+});

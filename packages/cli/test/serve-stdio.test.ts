@@ -174,6 +174,7 @@ test.each([
   ["--public-url", ["--public-url", "https://files.example.com/mcp"]],
   ["--ws", ["--ws"]],
   ["--allow-anonymous", ["--allow-anonymous"]],
+  ["--origin", ["--origin", "http://localhost:6274"]],
   ["0.0.0.0", ["--host", "0.0.0.0"]],
 ])("%s is a usage error with --stdio", async (name, args) => {
   const { status, stdout, stderr } = await runHere(["serve", files, "--stdio", ...args]);

@@ -14,6 +14,7 @@ export {
   type OriginGate,
   type OriginGateOptions,
 } from "./http/origin-gate.ts";
+export { conditionFields } from "./urls/choose-version.ts";
 export { tagOf, type Identity } from "./access/principal.ts";
 export type { AuditEnding, AuditEntry, BeginAudit } from "./audit/audit.ts";
 export type { Listen, Listening, ListenRequest } from "./changes/listen.ts";

@@ -8,7 +8,7 @@ export { createSidecar } from "./compose/create-handler.ts";
 export { withSluice, type WithSluiceOptions } from "./compose/with-sluice.ts";
 export { defaultMaxBodySize, readJsonBody, type ReadRequest } from "./endpoint/json-body.ts";
 export { addRoutes, createRoutedHandler } from "./endpoint/routed-handler.ts";
-export { createRouter, routesBelow, withRoutes } from "./endpoint/router.ts";
+export { allowOf, createRouter, routesBelow, withRoutes } from "./endpoint/router.ts";
 export { toResponse } from "./endpoint/web-response.ts";
 export { markPaced } from "./events/bound-events.ts";
 export { createSessions, type SessionsHandler } from "./sessions/sessions.ts";

@@ -1,3 +1,4 @@
+import { conditionFields } from "@sluice/server/internal";
 import { connect } from "node:net";
 import * as fc from "fast-check";
 import { createMemoryStores } from "@sluice/state";
@@ -85,7 +86,14 @@ describe("Host and Origin", () => {
     const headers = { origin, "access-control-request-method": "GET" };
     const preflight = await fetch(target, { method: "OPTIONS", headers });
     expect(preflight.status).toBe(204);
-    expect(preflight.headers.get("access-control-allow-headers")).toContain("If-Range");
+    const allowed = preflight.headers.get("access-control-allow-headers")!.split(", ");
+    for (const field of ["Range", "If-Range", ...conditionFields]) expect(allowed).toContain(field);
+    expect(allowed).toContain("If-Match");
+    const refused = await fetch(target, { method: "POST" });
+    expect([refused.status, refused.headers.get("allow")]).toEqual([
+      405,
+      preflight.headers.get("allow"),
+    ]);
     expect((await fetch(target)).headers.get("access-control-allow-origin")).toBeNull();
   });
 

@@ -407,3 +407,19 @@ test("options that cannot work are refused", () => {
     expect(() => createFileSender({ ...options, maxFileBytes })).toThrow(RangeError);
   expect(() => createFileSender({ ...options, endpoint: "nonsense" })).toThrow(TypeError);
 });
+
+test.for([
+  ["the client of SDK version 1", ClientV1],
+  ["a made client", new Client({ name: "test", version: "1" })],
+  ["nothing", undefined],
+])("extend of %s says what to write", ([, Base]) => {
+  const files = createFileSender({
+    endpoint: "https://files.example.com/mcp",
+    onFilesRequested: () => ({ action: "cancel" }),
+  });
+  expect(() => files.extend(Base as unknown as typeof Client)).toThrow(
+    new TypeError(
+      "client: extend takes the Client class of SDK version 2; with version 1 call sender.attach(client) before connect",
+    ),
+  );
+});

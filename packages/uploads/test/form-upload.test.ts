@@ -56,6 +56,53 @@ test.for([
   expect(await answer.json()).toMatchObject({ name: "a.txt", size: 5, mimeType: "text/plain" });
 });
 
+const file = 'Content-Disposition: form-data; name="file"; filename';
+test.for<[string, string, object]>([
+  ["lines that end in LF", `--XbX\n${file}="a.txt"\n\nhello\n--XbX--\n`, { name: "a.txt" }],
+  ["blanks", `--XbX  \t\r\n${file}="a.txt"\r\n\r\nhello\r\n--XbX--  \r\n`, { name: "a.txt" }],
+  [
+    "an empty Content-Encoding",
+    `--XbX\r\n${file}="a.txt"\r\nContent-Encoding: \r\n\r\nhello\r\n--XbX--\r\n`,
+    { name: "a.txt" },
+  ],
+  [
+    "a name of RFC 2047",
+    `--XbX\r\n${file}="=?UTF-8?B?w7xiZXIucGRm?="\r\n\r\nhello\r\n--XbX--\r\n`,
+    { name: "über.pdf" },
+  ],
+  [
+    "a Windows path",
+    `--XbX\r\n${file}="D:\\dh\\res\\f.jpg"\r\n\r\nhello\r\n--XbX--\r\n`,
+    { name: "f.jpg" },
+  ],
+])("a form of the field with %s is a file", async ([, body, expected]) => {
+  const server = await startUploadServer();
+  const { url } = await server.slot();
+  const headers = { ...bearer("alice"), "content-type": "multipart/form-data; boundary=XbX" };
+  const answer = await fetch(url, { method: "POST", headers, body });
+  expect(await answer.json()).toMatchObject({ size: 5, ...expected });
+  expect(answer.status).toBe(201);
+});
+
+test("a refusal says what is missing or accepted", async () => {
+  const server = await startUploadServer();
+  const { url } = await server.slot({ accept: ["image/png", ".csv"] });
+  const headers = { ...bearer("alice"), "content-type": "multipart/form-data; boundary=XbX" };
+  const send = async (body: string) => {
+    const answer = await fetch(url, { method: "POST", headers, body });
+    return { status: answer.status, ...((await answer.json()) as object) };
+  };
+  const form = `--XbX\r\n${file}="a.txt"\r\n\r\nhello\r\n--XbX`;
+  expect(await send(`${form}\r\n`)).toMatchObject({
+    status: 400,
+    detail: "the closing boundary is missing: a form ends with --XbX--",
+  });
+  expect(await send(`${form}--\r\n`)).toMatchObject({
+    status: 415,
+    detail: expect.stringContaining("accepted: image/png, .csv"),
+  });
+});
+
 test("a part that is a range of a file is refused", async () => {
   const server = await startUploadServer();
   const { url } = await server.slot();

@@ -45,6 +45,28 @@ describe("a form", () => {
       });
   });
 
+  const lineFeeds = form.replaceAll("\r\n", "\n");
+
+  const padded = form
+    .replaceAll("\r\nContent-Disp", "  \t\r\nContent-Disp")
+    .replace(/\r\n$/, " \t\r\n");
+  test.for<[string, string, readonly string[]]>([
+    ["blanks after its boundaries", padded, contents],
+    ["line feeds alone", lineFeeds, contents.map((text) => text.replaceAll("\r\n", "\n"))],
+  ])("may have %s", async ([, text, read]) => {
+    expect(text).not.toBe(form);
+    expect(await takeApart(type, pieces(text))).toEqual(read);
+    for (let at = 1; at < text.length; at++)
+      expect(await takeApart(type, pieces(text, [at, at + 1, at + 3]))).toEqual(read);
+  });
+
+  test("a missing closing boundary is named", async () => {
+    for (const text of [form.slice(0, -6), form.slice(0, -4), ""])
+      expect(await takeApart(type, pieces(text))).toMatchObject({
+        message: expect.stringContaining(`a form ends with --${boundary}--`),
+      });
+  });
+
   const headers = (lines: string): string =>
     `--${boundary}\r\n${lines}\r\n\r\nx\r\n--${boundary}--\r\n`;
   const file = 'Content-Disposition: form-data; name="file"; filename="a"';
@@ -106,7 +128,18 @@ describe("a form", () => {
     ["a blank that is not valid in a header", headers(file.replace(": ", ":\xa0"))],
     ["a line feed alone behind the closing boundary", `${form.trimEnd()}\n`],
     ["a boundary behind the closing one", `${form}${form}`],
-    ["line feeds alone", form.replaceAll("\r\n", "\n")],
+    ["a first line that ends in a line feed alone", form.replace("\r\n", "\n")],
+    [
+      "line feeds alone, but behind the content",
+      formOf(boundary, [{ content: "a\r" }]).replaceAll("\r\n", "\n"),
+    ],
+    ["line feeds alone behind a preamble", `p\r\n${form.replaceAll("\r\n", "\n")}`],
+    [
+      "line feeds alone, but behind the second boundary",
+      lineFeeds.replace(`\n--${boundary}\n`, `\n--${boundary}\r\n`),
+    ],
+    ["more than 60 blanks behind a boundary", form.replace("\r\n", `${" ".repeat(70)}\r\n`)],
+    ["a word behind the blanks behind a boundary", form.replace("\r\n", " x\r\n")],
   ])("%s is malformed", async ([, text, contentType = type]) => {
     const cuts = Array.from({ length: 40 }, (_, at) => at * 97 + 1);
     for (const at of [[], cuts])
@@ -168,9 +201,11 @@ describe("a form", () => {
         if (!["invalid_argument", "too_large"].includes(result.code)) throw result;
       } else {
         taken++;
-        const readings = [contentsOf(text)];
+        // blanks after a boundary are taken (RFC 2046 §5.1.1), and the others lose the part
+        const plain = text.replaceAll(padding, "");
+        const readings = [contentsOf(plain)];
         for (const read of Object.values(otherParsers))
-          readings.push((await read(type, pieces(text, cuts))) ?? []);
+          readings.push((await read(type, pieces(plain, cuts))) ?? []);
         const told = JSON.stringify(result);
         if (readings.some((reading) => JSON.stringify(reading) !== told))
           misread.push(JSON.stringify({ text, told, readings }));
@@ -264,6 +299,7 @@ function contentsOf(form: string): string[] {
   return parts.map((part) => part.slice(part.indexOf("\r\n\r\n") + 4));
 }
 
+const padding = new RegExp(`(?<=(?:^|\r\n)--${boundary})[\\t ]+(?=\r\n)`, "g");
 const marks = ["\r", "\n", "\r\n", "\0", "--", '"', ";", "*", "\\", "'", "%0a", "; x*=y"];
 
 function mutate(form: string, random: (below: number) => number): string {

@@ -13,3 +13,18 @@ test("bytes that are coded on their way are not taken for those of the file", ()
   for (const coding of ["gzip, chunked", "gzip", "chunked, chunked"])
     expect(() => read({ "transfer-encoding": coding })).toThrow(/Transfer-Encoding/);
 });
+
+test("only a Content-Encoding with a value says that the body is encoded", () => {
+  for (const coding of ["", " ", "identity", "Identity"])
+    expect(read({ "content-encoding": coding })).toEqual({});
+  for (const coding of ["gzip", "identity, gzip"])
+    expect(() => read({ "content-encoding": coding })).toThrow(/Content-Encoding/);
+});
+
+test.for([
+  ['attachment; filename="D:\\dh\\res\\f.jpg"', "f.jpg"],
+  ['attachment; filename="=?UTF-8?B?w7xiZXIucGRm?="', "über.pdf"],
+  ['attachment; filename="a\\"b.txt"', "a_b.txt"],
+] as const)("the name in %s is %s", ([disposition, name]) => {
+  expect(read({ "content-disposition": disposition })).toEqual({ name });
+});

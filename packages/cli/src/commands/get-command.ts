@@ -257,7 +257,8 @@ type Summed = Omit<SavedFile, "path" | "verified"> & {
 function summary({ size, sha256, verified, resumedBytes }: Summed, durationMs: number): string {
   const rate = formatBytes(((size - resumedBytes) / durationMs) * 1000);
   const resumed = resumedBytes > 0 ? ` after ${formatBytes(resumedBytes)} of an earlier run` : "";
-  const check = verified === "digest" ? "as the server promised" : "the server promised none";
+  const check =
+    verified === "digest" ? "as the server promised" : "computed here; the server sent no digest";
   return `${formatBytes(size)} in ${formatDuration(durationMs)} (${rate}/s)${resumed}\nsha256 ${sha256} (${check})`;
 }
 

@@ -54,6 +54,11 @@ export function commandLine(signal: AbortSignal): Command {
     .option("--public-url <url>", "https URL of the endpoint, if it is behind a proxy")
     .option("--allow-anonymous", "let other machines in without a token")
     .option(
+      "--origin <origin>",
+      "web origin whose pages may use the server, such as http://localhost:6274; may be repeated",
+      collect,
+    )
+    .option(
       "--audit <file>",
       "record everything there; default: a file for each address in the state folder. Without a record, nothing is sent",
     )

@@ -52,17 +52,17 @@ export function httpSide(
   { sluice, create, uploads }: Served,
   { storage, refusals, options }: HttpParts,
 ): HttpSide {
-  const { token, uri, ws, allowAnonymous = false } = options;
+  const { token, uri, ws, origin: origins = [], allowAnonymous = false } = options;
   const { url } = sluice.endpoint;
   const isToken = token === undefined ? undefined : tokenCheck(token);
   const hasListing = isPrivate(options) && !isToken;
-  const served = createHandler({ sluice, create, sessions: serveSessions });
+  const served = createHandler({ sluice, create, origins, sessions: serveSessions });
   const withUploads = uploads?.wrap(served) ?? served;
   const handler = hasListing
     ? addRoutes(withUploads, browseRoutes({ sluice, storage, uri }))
     : withUploads;
   const anonymous = allowAnonymous || isLoopbackHost(new URL(url).hostname);
-  const sockets = ws ? createSockets(create, url, { isToken, anonymous }) : undefined;
+  const sockets = ws ? createSockets(create, url, { isToken, anonymous, origins }) : undefined;
   const authenticate = isToken && createAuthenticate(isToken, refusals);
   return {
     requests: toNodeHandler(handler, definedMembers({ authenticate })),
@@ -80,13 +80,14 @@ interface SocketGuard {
   /** True for the token of this server; absent when there is none. */
   readonly isToken?: ((token: string) => boolean) | undefined;
   readonly anonymous: boolean;
+  readonly origins: readonly string[];
 }
 
 /** The server over WebSocket, beside the endpoint that is given by its HTTP URL. */
 function createSockets(
   factory: McpServerFactory,
   endpoint: string,
-  { isToken, anonymous }: SocketGuard,
+  { isToken, anonymous, origins }: SocketGuard,
 ): WebSocketHandler {
   async function verifyAccessToken(token: string): Promise<AuthInfo> {
     if (!isToken?.(token)) throw new OAuthError(OAuthErrorCode.InvalidToken, "unknown token");
@@ -94,6 +95,7 @@ function createSockets(
   }
   return createWebSocketHandler(factory, {
     url: endpoint.replace(/^http/, "ws"),
+    origins,
     // every client has the same token
     connections: { perPrincipal: 2_000 },
     bufferedBytes: { perPrincipal: 2 ** 28 },

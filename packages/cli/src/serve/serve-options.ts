@@ -14,6 +14,8 @@ export interface ServeCommandOptions {
   readonly publicUrl?: string | undefined;
   /** Serve to other machines without a token. */
   readonly allowAnonymous?: boolean;
+  /** Web origins whose pages may use the server. Default: its own. */
+  readonly origin?: readonly string[];
   /** File of keys that seal URLs. Default: keys that end with this process. */
   readonly keys?: string;
   /**
@@ -82,10 +84,12 @@ export function ensureGuarded(
 }
 
 /** The program that writes to stdin is the only client. */
-function ensureForStdio({ host, publicUrl, allowAnonymous, ws }: ServeCommandOptions): void {
+function ensureForStdio(options: ServeCommandOptions): void {
+  const { host, publicUrl, allowAnonymous, origin, ws } = options;
   const httpOptions = {
     "--public-url": publicUrl,
     "--allow-anonymous": allowAnonymous,
+    "--origin": origin,
     "--ws": ws,
   };
   for (const [name, value] of Object.entries(httpOptions))

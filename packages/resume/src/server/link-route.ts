@@ -4,7 +4,7 @@ import { definedMembers, readJson } from "@sluice/core/internal";
 import type { StreamPage } from "@sluice/state";
 import { problem, problemOf, tagOf } from "@sluice/server/internal";
 import type { CorsTerms, Routes } from "@sluice/transport-http";
-import { routesBelow, toResponse } from "@sluice/transport-http/internal";
+import { allowOf, routesBelow, toResponse } from "@sluice/transport-http/internal";
 import { isStateless, statelessAdvice } from "../protocol/revision.ts";
 import { parseEventId, type StreamPosition } from "../stream/event-id.ts";
 import { answerText, isAnswer, noAnswer, questionName } from "../stream/question.ts";
@@ -182,4 +182,4 @@ function isFault({ code }: SluiceError): boolean {
   return code === "internal" || code === "unavailable";
 }
 
-const allowed = "GET, POST, OPTIONS";
+const allowed = allowOf(linkCors);

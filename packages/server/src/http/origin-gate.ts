@@ -12,6 +12,11 @@ export interface OriginGateOptions {
   readonly origins?: readonly string[];
 }
 
+const foreignOrigin = problem(403, {
+  detail:
+    "the web page that sent this is of an origin that is not let in; list its origin, such as https://app.example.com, in the option origins (sluice serve: --origin)",
+});
+
 interface HeaderFields {
   /** A field by its lower-case name. */
   readonly header: (name: string) => string | undefined;
@@ -65,7 +70,7 @@ export function createOriginGate(endpointUrl: string, options: OriginGateOptions
     hosts.has(hostName(request.header("host"))) ? undefined : problem(421);
   const refuseOrigin: OriginGate["refuseOrigin"] = (request) => {
     const origin = request.header("origin");
-    return origin === undefined || origins.has(origin) ? undefined : problem(403);
+    return origin === undefined || origins.has(origin) ? undefined : foreignOrigin;
   };
   return {
     refuseHost,

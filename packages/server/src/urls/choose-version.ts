@@ -98,11 +98,17 @@ function changedError(): SluiceError {
   return new SluiceError("precondition_failed", "sluice: redeem: the object has changed");
 }
 
-const conditions = ["if-match", "if-unmodified-since", "if-none-match", "if-modified-since"];
+/** The conditions that a download looks at (RFC 9110 §13.1). */
+export const conditionFields: readonly string[] = [
+  "If-Match",
+  "If-Unmodified-Since",
+  "If-None-Match",
+  "If-Modified-Since",
+];
 
 /** Whether a request has a condition that a download looks at. */
 function isConditional(header: DownloadRequest["header"]): boolean {
-  return conditions.some((name) => header(name) !== undefined);
+  return conditionFields.some((name) => header(name.toLowerCase()) !== undefined);
 }
 
 /** What the conditions of a request make of it, in the order of RFC 9110 §13.2.2; `undefined` if they let it pass. */

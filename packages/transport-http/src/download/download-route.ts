@@ -1,6 +1,6 @@
 import type { Sluice } from "@sluice/server";
-import { problem, type Reply } from "@sluice/server/internal";
-import { routesBelow, type CorsTerms, type Routes } from "../endpoint/router.ts";
+import { conditionFields, problem, type Reply } from "@sluice/server/internal";
+import { allowOf, routesBelow, type CorsTerms, type Routes } from "../endpoint/router.ts";
 import type { PlainRequest } from "../endpoint/plain-route.ts";
 
 /**
@@ -13,7 +13,7 @@ export function createDownloadRoutes(sluice: Sluice, base: string): Routes {
   function answer(request: PlainRequest, token: string, kind?: "link"): Promise<Reply> {
     const { method } = request;
     if (method !== "GET" && method !== "HEAD")
-      return Promise.resolve(problem(405, { headers: ["Allow", "GET, HEAD, OPTIONS"] }));
+      return Promise.resolve(problem(405, { headers: ["Allow", allowOf(linkCors)] }));
     return sluice.host.redeem({
       method,
       token,
@@ -49,5 +49,6 @@ export function createDownloadRoutes(sluice: Sluice, base: string): Routes {
 }
 
 const methods = ["GET", "HEAD"] as const;
-const rangeFields = "Range, If-Range, If-None-Match, If-Modified-Since";
+/** All that a download looks at. */
+const rangeFields = ["Range", "If-Range", ...conditionFields].join(", ");
 const linkCors: CorsTerms = { methods, headers: rangeFields, public: () => true };

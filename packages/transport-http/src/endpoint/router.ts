@@ -46,8 +46,13 @@ export interface CorsTerms {
   readonly options?: readonly string[];
 }
 
+/** The value of `Allow` of a route. */
+export function allowOf({ methods }: Pick<CorsTerms, "methods">): string {
+  return [...methods, "OPTIONS"].join(", ");
+}
+
 /** The endpoint itself. `*` stands for the `Mcp-Param-…` headers that tools name themselves. */
-export const endpointRoute: Route = {
+export const endpointRoute = {
   kind: "mcp",
   credential: "bearer",
   cors: {
@@ -55,7 +60,7 @@ export const endpointRoute: Route = {
     headers:
       "Authorization, Content-Type, Last-Event-ID, MCP-Protocol-Version, Mcp-Method, Mcp-Name, Mcp-Session-Id, *",
   },
-};
+} as const satisfies Route;
 
 /** Finds the route of a path; `undefined` if there is none. */
 export type Routes = (path: string) => Route | undefined;
@@ -164,14 +169,6 @@ function answerOptions(
     : [];
   return {
     status: 204,
-    headers: [
-      "Allow",
-      [...methods, "OPTIONS"].join(", "),
-      "Vary",
-      "Origin",
-      ...options,
-      ...cors,
-      ...allowed,
-    ],
+    headers: ["Allow", allowOf({ methods }), "Vary", "Origin", ...options, ...cors, ...allowed],
   };
 }

@@ -27,6 +27,7 @@ import {
   withHeaders,
   type Admission,
   type Route,
+  allowOf,
 } from "../endpoint/router.ts";
 import { drainBody, endBody, nodeBody } from "./node-body.ts";
 import { Offload, type OffloadOptions } from "../download/offload.ts";
@@ -234,7 +235,7 @@ const noRequestLimits: { readonly perAddress: number | undefined } = { perAddres
 
 /** Methods that no web request can have. */
 const unknownToFetch: ReadonlySet<string> = new Set(["CONNECT", "TRACE", "TRACK"]);
-const refuseMethod = problem(405, { headers: ["Allow", "GET, POST, DELETE, OPTIONS"] });
+const refuseMethod = problem(405, { headers: ["Allow", allowOf(endpointRoute.cors)] });
 
 const later = { headers: ["Retry-After", "1"] };
 

@@ -118,7 +118,9 @@ function askedKind(
   const { type: found = unknownType, text } = bytes;
   if (denied.length > 0) {
     const what = found === unknownType ? "does not begin like one" : `is ${found}`;
-    throw wrongType(`it is called ${denied.join(", ")} and ${what}`);
+    throw wrongType(
+      `it is called ${denied.join(", ")} and ${what}; accepted: ${accept.join(", ")}`,
+    );
   }
   const isShown = found !== unknownType && mayBegin(type, found, false);
   const lowerName = name.toLowerCase();
@@ -130,7 +132,7 @@ function askedKind(
     const isIn = type.startsWith(entry.slice(0, -1)) || found.startsWith(entry.slice(0, -1));
     return isIn && (isShown || !isMedia(entry));
   });
-  if (!isAsked) throw wrongType(`${type} is not accepted here`);
+  if (!isAsked) throw wrongType(`${type} is not accepted here; accepted: ${accept.join(", ")}`);
   return { type, mustBeInactive: text !== undefined && isMedia(type) };
 }
 

@@ -1,6 +1,7 @@
 import type { SluiceError } from "@sluice/core";
-import { parseContentDisposition, parseMediaType } from "@sluice/core/internal";
+import { parseMediaType } from "@sluice/core/internal";
 import { uploadError } from "../slots/upload-error.ts";
+import { readSentDisposition } from "./sent-name.ts";
 
 /** What the headers of a part say. */
 export interface PartFacts {
@@ -31,9 +32,14 @@ const headerLine = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+):([\t\x20-\x7e\x80-\xff]*)$/;
 const disposition =
   /^[a-z-]+(?:[\t ]*;[\t ]*(?:filename\*=utf-8'[0-9a-z-]*'(?:[!#$&+.^_`|~0-9a-z-]|%[2-9a-f][0-9a-f])+|(?!name="[^"]*\\)[!#$%&'+.^_`|~0-9a-z-]+=(?:[!#$%&'*+.^_`|~0-9a-z-]+|"(?:[^"\\]|\\.)*")))+$/i;
 
+/** Headers that say how a part is encoded, and their values for one that is not. An empty header says nothing. */
+const plainCodings = [
+  ["content-transfer-encoding", /^(?:7bit|8bit|binary)?$/i],
+  ["content-encoding", /^(?:identity)?$/i],
+] as const;
+
 /** Reads the header lines of a part, without the empty one. Throws `invalid_argument` for any that no client writes. */
-export function readHeaders(block: string): PartFacts {
-  const lines = block.split("\r\n");
+export function readHeaders(lines: readonly string[]): PartFacts {
   const headers = new Map<string, string>();
   for (const line of lines) {
     const [, name = "", value = ""] = headerLine.exec(line) ?? [];
@@ -43,14 +49,14 @@ export function readHeaders(block: string): PartFacts {
   }
   if (lines.length > maxHeaders) throw malformed("a part has too many headers");
   if (headers.has("content-range")) throw malformed("a part is a whole file, not a range of one");
-  const coding = headers.get("content-transfer-encoding") ?? "binary";
-  if (!/^(?:7bit|8bit|binary)$/i.test(coding)) throw malformed("a part is encoded");
+  for (const [name, plain] of plainCodings)
+    if (!plain.test(headers.get(name) ?? "")) throw malformed("a part is encoded");
   const written = headers.get("content-disposition") ?? "";
-  const parsed = disposition.test(written) ? parseContentDisposition(utf8(written)) : undefined;
+  const parsed = disposition.test(written) ? readSentDisposition(utf8(written)) : undefined;
   const [fileName] = parsed?.fileNames ?? [];
   if (parsed?.type !== "form-data" || fileName === undefined || parsed.fieldName !== "file")
     throw malformed('every part must be a file in the field "file"');
-  return { fileName: unescaped(fileName), contentType: headers.get("content-type") };
+  return { fileName: unescaped(fileName), contentType: headers.get("content-type") || undefined };
 }
 
 /** `trim` takes off more, such as U+00A0, which other parsers leave. */
@@ -106,7 +112,8 @@ export interface FormReader {
 
 const maxHeaderBytes = 2_048;
 const maxAroundBytes = 4_096;
-const lineBreakBytes = 2;
+/** Of the blanks between a boundary and the end of its line (RFC 2046 §5.1.1, transport-padding). */
+const maxPadding = 64;
 const carriageReturn = 0x0d;
 
 /** Buffer, if the runtime has it: it searches faster. */
@@ -122,17 +129,27 @@ export function createFormReader(
   maxParts: number,
   onPart: (facts: PartFacts) => PartReceiver,
 ): FormReader {
-  const line = `\r\n--${boundary}`;
-  const delimiter = Uint8Array.from(line, (letter) => letter.charCodeAt(0));
+  /** All lines of a form end as its first one does. */
+  let lineBreak = "\r\n";
+  let line = "";
+  let delimiter = new Uint8Array();
+  const endLinesWith = (end: string): void => {
+    lineBreak = end;
+    line = `${end}--${boundary}`;
+    delimiter = Uint8Array.from(line, (letter) => letter.charCodeAt(0));
+  };
+  endLinesWith(lineBreak);
   let state: "preamble" | "delimited" | "headers" | "body" | "closed" = "preamble";
   /** Bytes of a delimiter that the chunks so far end with. The form begins as if its line break had come. */
-  let heldBytes = lineBreakBytes;
+  let heldBytes = lineBreak.length;
   /** How many of the held bytes are not the part's: the line break that the form or the headers of a part lend. */
-  let borrowed = lineBreakBytes;
+  let borrowed = lineBreak.length;
   let parts = 0;
   let part: PartReceiver | undefined;
   /** What the part is busy with. */
   let busy: Promise<void> | undefined;
+  /** The last one that the part got. */
+  let lastByte: number | undefined;
   let around = 0;
   let text = "";
   let isStopped = false;
@@ -141,15 +158,18 @@ export function createFormReader(
     if (state === "preamble") {
       around += bytes.length;
       if (around > maxAroundBytes) throw malformed("what precedes the form is too long");
-    } else if (bytes.length > 0) busy = part?.data(bytes);
+    } else if (bytes.length > 0) {
+      lastByte = bytes.at(-1);
+      busy = part?.data(bytes);
+    }
   }
 
   function foundDelimiter(): void {
     // one parser reads an empty file there, another one no file
     if (state === "body" && borrowed > 0)
-      throw malformed(
-        "the form can be read in two ways: a line break is missing before a boundary",
-      );
+      throw ambiguous("a line break is missing before a boundary");
+    if (state === "body" && lineBreak === "\n" && lastByte === carriageReturn)
+      throw ambiguous("its lines end in different ways");
     state = "delimited";
     text = "";
     heldBytes = borrowed = 0;
@@ -170,9 +190,9 @@ export function createFormReader(
     return at;
   }
 
-  /** Where a delimiter begins that the chunk cuts off, else the chunk's length. Only its first byte is a carriage return. */
+  /** Where a delimiter begins that the chunk cuts off, else the chunk's length. Its first byte is not in it again. */
   function startOfDelimiter(chunk: Uint8Array): number {
-    const at = chunk.lastIndexOf(carriageReturn);
+    const at = chunk.lastIndexOf(delimiter[0]!);
     const rest = chunk.length - at;
     if (at < 0 || rest >= delimiter.length) return chunk.length;
     return isDelimiter(chunk, at, rest) ? at : chunk.length;
@@ -188,9 +208,9 @@ export function createFormReader(
   function findDelimiter(chunk: Uint8Array, from: number): number {
     if (Native)
       return Native.from(chunk.buffer, chunk.byteOffset, chunk.length).indexOf(delimiter, from);
-    let at = chunk.indexOf(carriageReturn, from);
+    let at = chunk.indexOf(delimiter[0]!, from);
     while (at >= 0 && !isDelimiter(chunk, at, delimiter.length))
-      at = chunk.indexOf(carriageReturn, at + 1);
+      at = chunk.indexOf(delimiter[0]!, at + 1);
     return at;
   }
 
@@ -209,41 +229,51 @@ export function createFormReader(
   }
 
   function readAfterDelimiter(chunk: Uint8Array, from: number): number {
-    const end = Math.min(chunk.length, from + 2 - text.length);
-    text += latin1(chunk, from, end);
-    if (text.length < 2) return end;
-    if (text !== "--" && text !== "\r\n")
-      throw malformed("a line begins with the boundary and goes on");
-    part?.end();
-    part = undefined;
-    if (text === "--") state = "closed";
-    else {
-      if (parts === maxParts) throw tooMany(maxParts);
-      state = "headers";
+    for (let at = from; at < chunk.length;) {
+      text += latin1(chunk, at, at + 1);
+      at += 1;
+      if (text === "--") state = "closed";
+      else if (/^[ \t]*\r?\n$/.test(text)) beginHeaders(text.endsWith("\r\n") ? "\r\n" : "\n");
+      else if (!/^(?:-|[ \t]*\r?)$/.test(text) || text.length > maxPadding)
+        throw malformed("a line begins with the boundary and goes on");
+      else continue;
+      part?.end();
+      part = undefined;
+      text = "";
+      return at;
     }
-    text = "";
-    return end;
+    return chunk.length;
+  }
+
+  function beginHeaders(end: string): void {
+    if (end !== lineBreak) {
+      if (parts > 0 || around > 0) throw ambiguous("its lines end in different ways");
+      endLinesWith(end);
+    }
+    state = "headers";
   }
 
   function readPartHeaders(chunk: Uint8Array, from: number): number {
+    // not before a byte of it came: the boundary may be the last one, with its mark missing
+    if (parts === maxParts) throw tooMany(maxParts);
     const before = text.length;
+    const headEnd = lineBreak + lineBreak;
     const end = Math.min(chunk.length, from + maxHeaderBytes + 4 - before);
     text += latin1(chunk, from, end);
-    const at = text.indexOf("\r\n\r\n", Math.max(0, before - 3));
+    const at = text.indexOf(headEnd, Math.max(0, before - 3));
     if (at < 0) {
       if (text.length >= maxHeaderBytes + 4) throw malformed("the headers of a part are too long");
       return end;
     }
-    if (`\r\n${text.slice(0, at)}`.includes(line))
-      throw malformed(
-        "the form can be read in two ways: a boundary is among the headers of a part",
-      );
+    if (`${lineBreak}${text.slice(0, at)}`.includes(line))
+      throw ambiguous("a boundary is among the headers of a part");
     parts += 1;
-    part = onPart(readHeaders(text.slice(0, at)));
+    part = onPart(readHeaders(text.slice(0, at).split(lineBreak)));
     state = "body";
     text = "";
-    heldBytes = borrowed = lineBreakBytes;
-    return from + at + 4 - before;
+    heldBytes = borrowed = lineBreak.length;
+    lastByte = undefined;
+    return from + at + headEnd.length - before;
   }
 
   /** The line of the closing boundary has blanks after it and nothing else (RFC 2046 §5.1.1). */
@@ -251,10 +281,11 @@ export function createFormReader(
     if (text.length + chunk.length - from > maxAroundBytes)
       throw malformed("what follows the form is too long");
     text += latin1(chunk, from);
-    if (!/^[ \t]*(?:\r|$)/.test(text)) throw malformed("the line of the closing boundary goes on");
+    const [, next] = /^[ \t]*(.?)/s.exec(text)!;
+    if (next !== "" && next !== lineBreak[0])
+      throw malformed("the line of the closing boundary goes on");
     // one parser stops at the closing boundary, another one reads on
-    if (text.includes(line))
-      throw malformed("the form can be read in two ways: a boundary follows the closing one");
+    if (text.includes(line)) throw ambiguous("a boundary follows the closing one");
     return chunk.length;
   }
 
@@ -284,7 +315,8 @@ export function createFormReader(
       return undefined;
     },
     end() {
-      if (state !== "closed") throw malformed("the closing boundary is missing");
+      if (state !== "closed")
+        throw malformed(`the closing boundary is missing: a form ends with --${boundary}--`);
       if (parts === 0) throw malformed("there is no file in it");
     },
     stop() {
@@ -296,6 +328,10 @@ export function createFormReader(
 /** Few bytes as letters. */
 function latin1(bytes: Uint8Array, from: number, end?: number): string {
   return String.fromCharCode(...bytes.subarray(from, end));
+}
+
+function ambiguous(why: string): SluiceError {
+  return malformed(`the form can be read in two ways: ${why}`);
 }
 
 function tooMany(maxParts: number): SluiceError {

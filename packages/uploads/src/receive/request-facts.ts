@@ -1,7 +1,6 @@
 import { SluiceError } from "@sluice/core";
 import {
   definedMembers,
-  parseContentDisposition,
   parseMediaType,
   parseReprDigest,
   PARTIAL_UPLOAD_TYPE,
@@ -13,6 +12,7 @@ import {
 import type { PlainRequest, RequestBody } from "@sluice/transport-http";
 import type { OpenSlot } from "../slots/slot-token.ts";
 import { uploadError } from "../slots/upload-error.ts";
+import { readSentDisposition } from "./sent-name.ts";
 
 /** A request that may send its body to a slot. */
 export interface UploadRequest {
@@ -49,8 +49,8 @@ export interface RequestFacts {
  * for a body that is encoded. Structured fields that are malformed count as absent (RFC 9651 §4.2).
  */
 export function readFacts({ header }: Pick<PlainRequest, "header">): RequestFacts {
-  const coding = header("content-encoding");
-  if (coding !== undefined && coding.toLowerCase() !== "identity")
+  // some clients send the header without a value
+  if (!/^\s*(?:identity)?\s*$/i.test(header("content-encoding") ?? ""))
     throw uploadError("unsupported", "send the file as it is, without Content-Encoding");
   const transfer = header("transfer-encoding");
   if (transfer !== undefined && transfer.toLowerCase() !== "chunked")
@@ -173,7 +173,7 @@ function sha256In(field: string, value: string | undefined): string | undefined 
 
 /** Header fields come as Latin-1 whatever their sender meant. */
 function nameIn(disposition: string | undefined): string | undefined {
-  const names = parseContentDisposition(disposition)?.fileNames ?? [];
+  const names = readSentDisposition(disposition)?.fileNames ?? [];
   return names.length === 0 ? undefined : sanitizeFileName(...names);
 }
 

@@ -82,7 +82,8 @@ export function createPageRoutes(
       const page = await pages.open(token);
       if (!isOwnPage(request, origin)) return problem(403);
       const type = request.header("content-type") ?? "";
-      if (!/^application\/json(?:\s*;|$)/i.test(type)) return problem(415);
+      if (!/^application\/json(?:\s*;|$)/i.test(type))
+        return problem(415, { detail: "an answer has the type application/json" });
       const givenAnswer = await readGiven(request, signal);
       if (givenAnswer === undefined) return problem(400, { headers: closeConnection });
       if (page.phase === "open") await takeAnswer(answering, page, givenAnswer, signal);

@@ -216,7 +216,7 @@ function callerOf(request: PlainRequest): Caller {
 const slotCors: CorsTerms = {
   methods: [...slotMethods, ...fileMethods],
   headers:
-    "Authorization, Content-Type, Content-Disposition, Repr-Digest, Upload-Complete, Upload-Offset, Upload-Length, Upload-Metadata, Tus-Resumable, Mcp-Session-Id",
+    "Authorization, Content-Type, Content-Disposition, Content-Digest, Repr-Digest, Upload-Complete, Upload-Offset, Upload-Length, Upload-Metadata, Tus-Resumable, Mcp-Session-Id",
   exposed:
     "Location, Upload-Offset, Upload-Complete, Upload-Length, Upload-Limit, Upload-Expires, Tus-Resumable",
   options: ["Accept-Patch", `${PARTIAL_UPLOAD_TYPE}, ${TUS_STEP_TYPE}`, ...tusOptions],

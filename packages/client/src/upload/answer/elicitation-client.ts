@@ -19,6 +19,11 @@ export function extendClient(
   binary: BinaryElicitation,
   answer: AnswerElicitation,
 ): typeof Client {
+  // a hook that only version 2 has, whatever is passed
+  if (!("_wrapHandler" in Object(Base?.prototype)))
+    throw new TypeError(
+      "client: extend takes the Client class of SDK version 2; with version 1 call sender.attach(client) before connect",
+    );
   return class FileClient extends Base {
     constructor(...args: ConstructorParameters<typeof Client>) {
       super(...args);
