@@ -30,7 +30,7 @@ export async function resolveTarget(
   name: string,
   overwrite: boolean,
 ): Promise<SaveTarget> {
-  const asFolder = path.endsWith("/") || path.endsWith(sep);
+  const asFolder = namesFolder(path);
   const full = resolve(path);
   let info: Stats | undefined;
   try {
@@ -50,6 +50,22 @@ export async function resolveTarget(
     ensureFree(wantedPath, await stat(wantedPath).catch(() => undefined), overwrite);
   }
   return target;
+}
+
+/** The folder and the name that {@link resolveTarget} would find, with nothing made or refused. */
+export async function placeOf(
+  path: string,
+  name: string | undefined,
+): Promise<Pick<SaveTarget, "directory" | "name">> {
+  const full = resolve(path);
+  const info = await stat(full).catch(() => undefined);
+  return namesFolder(path) || info?.isDirectory()
+    ? { directory: full, name: localFileName(name) }
+    : { directory: dirname(full), name: basename(full) };
+}
+
+function namesFolder(path: string): boolean {
+  return path.endsWith("/") || path.endsWith(sep);
 }
 
 function ensureFree(path: string, info: Stats | undefined, overwrite: boolean): void {
