@@ -78,7 +78,6 @@ const mapper = createUriMapper("files:///");
 const policy = {
   endpoint: new URL("https://example.com/mcp"),
   trustedOrigins: ["https://*.example.com"],
-  anyPublic: false,
 } as const;
 const reading = (name: string) => (text: string) =>
   readFacts({ header: (asked) => (asked === name ? text : undefined) });

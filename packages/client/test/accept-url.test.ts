@@ -72,7 +72,6 @@ const hostile = [...combined, ...others];
 const policy: UrlPolicy = {
   endpoint: new URL("https://mcp.example.com/mcp"),
   trustedOrigins: [],
-  anyPublic: false,
 };
 
 test("hostile addresses are refused before anything is sent", () => {
@@ -155,7 +154,7 @@ test.each([
 });
 
 test("redirects to any public origin are for HTTPS and its own port, and only when asked for", () => {
-  const open: UrlPolicy = { ...policy, anyPublic: true };
+  const open: UrlPolicy = { ...policy, trustedOrigins: ["public-https"] };
   expect(acceptUrl("https://s3.example/x", open, { redirect: true }).standing).toBe("public");
   for (const url of ["http://s3.example/x", "https://s3.example:8443/x"])
     expect(() => acceptUrl(url, open, { redirect: true })).toThrow("address");
@@ -188,9 +187,7 @@ test.each(loopbacks.flatMap((one) => loopbacks.map((other) => [one, other])))(
     const { url, standing } = accept(`http://${other}:3000/d?a=1`);
     expect([url.href, standing]).toEqual([`http://${one}:3000/d?a=1`, "own"]);
     // a forwarded port is another program's, unless it is trusted
-    expect(() => accept(`http://${other}:80/d`)).toThrow(
-      "forwarded port? set its public URL",
-    );
+    expect(() => accept(`http://${other}:80/d`)).toThrow("forwarded? set its public URL");
     expect(accept(`http://${other}:81/d`, [`http://${other}:81`]).standing).toBe("trusted");
     expect(() => accept(`http://127.0.0.2:3000/d`)).toThrow("address");
     expect(() => accept(`http://localhost.example:3000/d`)).toThrow("address");

@@ -28,7 +28,7 @@ function send(
   files: readonly Buffer[],
   token = "alice",
 ): Promise<readonly SentFile[]> {
-  const session = new ClientSession(new URL(url), () => `Bearer ${token}`);
+  const session = new ClientSession(new URL(url), () => token);
   const trust = { session, trustedOrigins: [] };
   const claim = { url: slot.url, method: slot.method, wire, auth: "bound", sessionBound: false };
   const sources = files.map((bytes, at) => bytesSource(bytes, `ä ${at}.bin`));

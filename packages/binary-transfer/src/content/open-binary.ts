@@ -59,7 +59,7 @@ function arrived(
     throw new SluiceError("expired", "binary: open: opened before, or not read in time; ask again");
   const { size, checksum } = transfer.ref;
   const body = transfer.read(signal);
-  return definedMembers({ size, checksum, transferMode: "binary" as const, body });
+  return definedMembers({ size, sha256: checksum, transferMode: "binary" as const, body });
 }
 
 /** The bytes as a stream of at most one chunk. */

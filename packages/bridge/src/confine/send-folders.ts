@@ -107,13 +107,13 @@ function isMissing({ code }: NodeJS.ErrnoException): boolean {
   return code === "ENOENT" || code === "ENOTDIR";
 }
 
-interface OpenedFile {
+interface FileToSend {
   readonly handle: FileHandle;
   readonly path: string;
 }
 
 /** Opens each folder before it looks for a name in it, so that no answer tells what lies behind a link. */
-async function openStepwise(root: string, names: readonly string[]): Promise<OpenedFile> {
+async function openStepwise(root: string, names: readonly string[]): Promise<FileToSend> {
   const path = join(root, ...names);
   const folder = await holdFolder(root, names.slice(0, -1), { make: false }).catch((error) => {
     throw SluiceError.is(error) && error.code === "permission_denied" ? linkedFault() : error;

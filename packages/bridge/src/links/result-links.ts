@@ -1,10 +1,10 @@
 import type { JSONRPCMessage, JSONRPCRequest, JSONRPCResponse } from "@modelcontextprotocol/client";
 import { SluiceError, type FetchLike } from "@sluice/core";
-import { curlLine } from "@sluice/core/internal";
+import { curlLine, definedMembers } from "@sluice/core/internal";
 import { createAwaitedCalls } from "../confine/awaited-calls.ts";
 import type { BridgeCalls, RelayHooks } from "../messages/hooks.ts";
 import { isCall, membersOf } from "../messages/messages.ts";
-import { findPlaces, mediaTypeOf, type FoundPlace } from "../spool/found-places.ts";
+import { findPlaces, mimeTypeOf, type FoundPlace } from "../spool/found-places.ts";
 import type { SpoolLimits } from "../spool/message-spooler.ts";
 import {
   releaseAnswer,
@@ -28,7 +28,7 @@ export interface HeldResult {
   /** Lower-case hex. */
   readonly sha256: string;
   /** As the server says; it need not be true. */
-  readonly mediaType: string | undefined;
+  readonly mimeType: string | undefined;
 }
 
 /** Options of {@link openResultLinks}. */
@@ -97,10 +97,10 @@ export async function openResultLinks(options: ResultLinksOptions): Promise<Resu
     return { ...limits, hasReader: () => ids.some((id) => awaited.has(id)) };
   }
 
-  async function linkTo(held: SpooledString, mediaType: string | undefined): Promise<LinkedString> {
+  async function linkTo(held: SpooledString, mimeType: string | undefined): Promise<LinkedString> {
     const { place: uri, name, bytes: size, sha256 } = held;
     try {
-      const heldLink = await link({ uri, name, size, sha256, mediaType });
+      const heldLink = await link({ uri, name, size, sha256, mimeType });
       hold.keep(uri, heldLink.expiresAt);
       return { held, link: heldLink };
     } catch (error) {
@@ -121,7 +121,7 @@ export async function openResultLinks(options: ResultLinksOptions): Promise<Resu
     try {
       const linked = new Map<string, LinkedString>();
       for (const { held, holder } of strings)
-        linked.set(held.id, await linkTo(held, mediaTypeOf(holder)));
+        linked.set(held.id, await linkTo(held, mimeTypeOf(holder)));
       const withBlocks = toolMethods.has(request.method) && takesLinks();
       return linkSpooled(response, linked, withBlocks) as JSONRPCResponse;
     } catch (error) {
@@ -229,7 +229,7 @@ function linkSpooled(
   const linkOf = (held: SpooledString): HeldLink => byString.get(held)!;
   return rewriteWith(withBlocks ? addBlocks(message, linked) : message, {
     file: (marker) => linked.get(marker)?.held,
-    describe: (held, mediaType) => describeLink(held, linkOf(held), { mediaType, previewBytes }),
+    describe: (held, mimeType) => describeLink(held, linkOf(held), { mimeType, previewBytes }),
     sentence: (held) => linkSentence(held, linkOf(held)),
   });
 }
@@ -253,7 +253,7 @@ function addBlocks(
 }
 
 function blockFor({ holder }: FoundPlace, { held, link }: LinkedString): object {
-  return linkBlock(held, link, mediaTypeOf(holder));
+  return linkBlock(held, link, mimeTypeOf(holder));
 }
 
 /** A link to a held result. */
@@ -268,12 +268,12 @@ function describeLink(
   held: SpooledString,
   link: HeldLink,
   {
-    mediaType,
+    mimeType,
     previewBytes,
-  }: { readonly mediaType: string | undefined; readonly previewBytes: number },
+  }: { readonly mimeType: string | undefined; readonly previewBytes: number },
 ): string {
   const text =
-    `This content is behind a link: it is too large to show.\n${held.name}, ${factsOf(held, mediaType)}. ` +
+    `This content is behind a link: it is too large to show.\n${held.name}, ${factsOf(held, mimeType)}. ` +
     `Open or fetch it within ${minutesOf(link)} min, no Authorization header:\n${link.url}\n` +
     `${curlLine(link.url, held.name)}\n` +
     "Your sandbox cannot reach that host? Allow it, or give the user the link.";
@@ -289,11 +289,9 @@ function linkSentence(held: SpooledString, link: HeldLink): string {
 function linkBlock(
   { name, bytes, coding }: SpooledString,
   { url }: HeldLink,
-  mediaType: string | undefined,
+  mimeType = coding === "text" ? "text/plain" : undefined,
 ): object {
-  const block = { type: "resource_link", uri: url, name, size: bytes };
-  const mimeType = mediaType ?? (coding === "text" ? "text/plain" : undefined);
-  return mimeType === undefined ? block : { ...block, mimeType };
+  return definedMembers({ type: "resource_link", uri: url, name, size: bytes, mimeType });
 }
 
 function minutesOf({ expiresAt }: HeldLink): number {

@@ -8,7 +8,7 @@ import {
   type LooseResponse,
   type RpcId,
 } from "@sluice/core/internal";
-import { findPlaces, isOfBytes, mediaTypeOf, nameHintOf, type FoundPlace } from "./found-places.ts";
+import { findPlaces, isOfBytes, mimeTypeOf, nameHintOf, type FoundPlace } from "./found-places.ts";
 import type { SpooledString, SpooledStrings, StringCoding } from "./spooled-string.ts";
 import type { StringFacts, StringFile } from "./files/string-file.ts";
 
@@ -120,7 +120,7 @@ async function publish(
   if (!found?.facts) throw new SluiceError("internal", "bridge: spool: a file was lost");
   const { coding, bytes, sha256, head } = found.facts;
   const isWrong = coding === "text" && isOfBytes(place);
-  const hints = { name: nameHintOf(place), mediaType: mediaTypeOf(holder), coding, isWrong };
+  const hints = { name: nameHintOf(place), mimeType: mimeTypeOf(holder), coding, isWrong };
   const name = spoolName(hints);
   const published = await found.file.publish(name);
   return { id: marker, place: published, name, bytes, sha256, head, coding };
@@ -136,21 +136,21 @@ const internalError = -32_603;
 interface NameHints {
   /** As another party gave it. */
   readonly name: string | undefined;
-  readonly mediaType: string | undefined;
+  readonly mimeType: string | undefined;
   readonly coding: StringCoding;
   /** It is a text where bytes were promised: name and type are those of the bytes. */
   readonly isWrong: boolean;
 }
 
 /** A safe file name of at most 64 characters, always with an extension. */
-function spoolName({ name, mediaType, coding, isWrong }: NameHints): string {
+function spoolName({ name, mimeType, coding, isWrong }: NameHints): string {
   const safe = name === undefined ? "" : localFileName(name);
   const givenExtension = isWrong ? "" : extensionOf(safe);
   const isGiven = givenExtension !== "" && givenExtension.length <= longestExtension;
   const stem = isGiven ? safe.slice(0, safe.length - givenExtension.length - 1) : safe;
   const extension = isGiven
     ? safe.slice(-givenExtension.length)
-    : extensionFor(isWrong ? undefined : mediaType, coding);
+    : extensionFor(isWrong ? undefined : mimeType, coding);
   const shortStem = Array.from(stem).slice(0, longestStem).join("");
   return `${shortStem === "" ? (coding === "text" ? "text" : "data") : shortStem}.${extension}`;
 }
@@ -158,8 +158,8 @@ function spoolName({ name, mediaType, coding, isWrong }: NameHints): string {
 const longestStem = 48;
 const longestExtension = 15;
 
-function extensionFor(mediaType: string | undefined, coding: StringCoding): string {
-  const type = parseMediaType(mediaType)?.essence;
+function extensionFor(mimeType: string | undefined, coding: StringCoding): string {
+  const type = parseMediaType(mimeType)?.essence;
   const typeExtension = type === undefined ? undefined : mime.getExtension(type);
   return typeExtension ?? (coding === "text" ? "txt" : "bin");
 }

@@ -47,7 +47,7 @@ export function isOfBytes({ marker, holder: { blob, data } }: FoundPlace): boole
 }
 
 /** The media type that lies beside a value. */
-export function mediaTypeOf(holder: Readonly<Record<string, unknown>>): string | undefined {
+export function mimeTypeOf(holder: Readonly<Record<string, unknown>>): string | undefined {
   const { mimeType } = holder;
   return typeof mimeType === "string" ? mimeType : undefined;
 }

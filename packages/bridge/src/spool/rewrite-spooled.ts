@@ -1,5 +1,5 @@
 import type { JSONRPCMessage } from "@modelcontextprotocol/client";
-import { findPlaces, isObject, mediaTypeOf } from "./found-places.ts";
+import { findPlaces, isObject, mimeTypeOf } from "./found-places.ts";
 import { dataMembers } from "./scan/string-scanner.ts";
 import type { SpooledString, SpooledStrings } from "./spooled-string.ts";
 
@@ -18,7 +18,7 @@ export function rewriteSpooled(message: JSONRPCMessage, spooled: SpooledStrings)
   const previewBytes = Math.floor(maxPreviewBytes / presentMarkers.length);
   const rewritten = rewriteWith(message, {
     file: (marker) => spooled.get(marker),
-    describe: (file, mediaType) => describeFile(file, mediaType, previewBytes),
+    describe: (file, mimeType) => describeFile(file, mimeType, previewBytes),
     sentence: pathSentence,
   });
   for (const marker of presentMarkers) spooled.delete(marker);
@@ -29,7 +29,7 @@ interface SpoolWords {
   /** The string that a marker stands for; `undefined` for other text. */
   file(marker: string): SpooledString | undefined;
   /** Where a model reads text. */
-  describe(file: SpooledString, mediaType: string | undefined): string;
+  describe(file: SpooledString, mimeType: string | undefined): string;
   /** In any other place. */
   sentence(file: SpooledString): string;
 }
@@ -62,7 +62,7 @@ function rewriteBlock(block: Record<string, unknown>, words: SpoolWords): object
   const { type, data, mimeType, resource, ...others } = block;
   const image = type === "image" || type === "audio" ? fileOf(data, words) : undefined;
   if (image)
-    return { ...others, type: "text", text: words.describe(image, mediaTypeOf({ mimeType })) };
+    return { ...others, type: "text", text: words.describe(image, mimeTypeOf({ mimeType })) };
   if (type === "resource" && isObject(resource)) {
     const text = rewriteContents(resource, words)?.["text"];
     return text === undefined
@@ -87,7 +87,7 @@ function rewriteContents(
   return {
     ...others,
     mimeType: "text/plain",
-    text: words.describe(file, mediaTypeOf(contents)),
+    text: words.describe(file, mimeTypeOf(contents)),
   };
 }
 
@@ -106,10 +106,10 @@ const oneLine = /^\P{C}+$/u;
 /** What a model is told in place of a string: path, size, media type, digest, and how the text begins. */
 function describeFile(
   file: SpooledString,
-  mediaType: string | undefined,
+  mimeType: string | undefined,
   previewBytes: number,
 ): string {
-  const text = `This content is in a file: it is too large to show.\n${file.place}\n${factsOf(file, mediaType)}`;
+  const text = `This content is in a file: it is too large to show.\n${file.place}\n${factsOf(file, mimeType)}`;
   return withPreview(text, file, previewBytes);
 }
 
@@ -121,10 +121,10 @@ function pathSentence(file: SpooledString): string {
 /** Size, media type, coding and digest of a string. */
 export function factsOf(
   { bytes, sha256, coding }: SpooledString,
-  mediaType: string | undefined,
+  mimeType: string | undefined,
 ): string {
   const decoded = coding === "base64" ? ["decoded from base64"] : [];
-  const type = mediaType !== undefined && plainType.test(mediaType) ? [mediaType] : [];
+  const type = mimeType !== undefined && plainType.test(mimeType) ? [mimeType] : [];
   return [`${bytes} bytes`, ...type, ...decoded, `sha-256 ${sha256}`].join(", ");
 }
 

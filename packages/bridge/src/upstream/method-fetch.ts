@@ -10,8 +10,8 @@ const discoverMs = 5_000;
  *
  * - Until a stream has been open, any response to a GET but a stream says that the server has none. Only a 405 does so for the
  *   SDK.
- * - A 401 that speaks of the session, and asks for no token, becomes the 404 that MCP has for an unknown session: a user who
- *   signs in cannot help.
+ * - A 401 that speaks of the session, and asks for no token, becomes the 404 that MCP has for an unknown session: signing in
+ *   would not help.
  */
 export function methodFetch(fetch: FetchLike): FetchLike {
   let wasOpen = false;

@@ -4,7 +4,7 @@ import { definedMembers } from "@sluice/core/internal";
 import { formatBytes } from "../terminal/quantity.ts";
 
 /** One folder as a page of HTML. Every name in it is escaped, and it has no script. */
-export function listingHtml(folder: string, { folders, files, cursor }: FolderPage): string {
+export function listingHtml(folder: string, { folders, files, cursor }: BrowsedPage): string {
   const title = `/${folder}`;
   const above = folder === "" ? "" : row("../", folderLink(parentOf(folder)));
   const rows = [
@@ -69,7 +69,7 @@ const style =
 export const listingPolicy: string = `default-src 'none'; style-src 'sha256-${createHash("sha256").update(style).digest("base64")}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`;
 
 /** The direct entries of a folder, as far as one page goes. */
-interface FolderPage {
+interface BrowsedPage {
   /** Names of folders, in the order of names. */
   readonly folders: readonly string[];
   /** Files, in the order of names. */
@@ -79,7 +79,7 @@ interface FolderPage {
 }
 
 /** Which page of which folder. */
-interface FolderRequest {
+interface BrowsedFolder {
   /** "" for the top, else it ends with a slash. */
   readonly folder: string;
   readonly cursor?: string | undefined;
@@ -98,8 +98,8 @@ const listLimit = 1_000;
  */
 export async function readFolder(
   storage: Pick<StorageBackend, "list">,
-  { folder, cursor: from, signal }: FolderRequest,
-): Promise<FolderPage> {
+  { folder, cursor: from, signal }: BrowsedFolder,
+): Promise<BrowsedPage> {
   const folders = new Set<string>();
   const files: ObjectInfo[] = [];
   let cursor = from;

@@ -1,6 +1,6 @@
 import type { JSONRPCMessage, Transport } from "@modelcontextprotocol/client";
 
-type Members = Readonly<Record<string, unknown>>;
+type JsonObject = Readonly<Record<string, unknown>>;
 
 /**
  * The transport with results as MCP has them. Servers in languages that know no difference between nothing and `null` write
@@ -35,10 +35,10 @@ function tidy(message: JSONRPCMessage): JSONRPCMessage {
 
 const lists = ["contents", "prompts", "resources", "resourceTemplates", "tools"];
 
-function withoutNulls(members: Members): Record<string, unknown> {
+function withoutNulls(members: JsonObject): Record<string, unknown> {
   return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== null));
 }
 
-function isMembers(value: unknown): value is Members {
+function isMembers(value: unknown): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }

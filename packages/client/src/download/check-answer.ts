@@ -28,7 +28,7 @@ export interface CheckedAnswer {
   /** Strong, with quotes. */
   readonly etag?: string | undefined;
   /** SHA-256 of the whole object in hex. */
-  readonly digest?: string | undefined;
+  readonly sha256?: string | undefined;
   readonly mimeType?: string | undefined;
   /** Content coding that the storage keeps the bytes in. */
   readonly contentEncoding?: string | undefined;
@@ -78,7 +78,7 @@ export function checkAnswer(answer: HopAnswer, expectation: Expectation): Checke
   const length = contentLength(headers);
   const part = status === 206 ? checkPart(headers, length, demand) : undefined;
   const size = part ? part.size : length;
-  const digest = parseReprDigest(headers.get("repr-digest"));
+  const sha256 = parseReprDigest(headers.get("repr-digest"));
   const tag = parseEntityTag(headers.get("etag"));
   const mimeType = parseMediaType(headers.get("content-type"))?.essence;
   const codings = contentCodings(headers.get("content-encoding"));
@@ -96,9 +96,9 @@ export function checkAnswer(answer: HopAnswer, expectation: Expectation): Checke
     end: part?.end ?? length,
     size: size ?? grant.size,
     etag,
-    digest: digest ?? grant.digest,
+    sha256: sha256 ?? grant.sha256,
     mimeType,
-    contradiction: contradictionOf(grant, { size, digest, etag: ownTag, mimeType }),
+    contradiction: contradictionOf(grant, { size, sha256, etag: ownTag, mimeType }),
     contentEncoding: isCoded ? codings.join(", ") : undefined,
     origin: target?.url.origin,
     fileNames: parseContentDisposition(headers.get("content-disposition"))?.fileNames ?? [],
@@ -107,7 +107,7 @@ export function checkAnswer(answer: HopAnswer, expectation: Expectation): Checke
 }
 
 /** Facts of a resource that both a grant and a response state. */
-type ItemFacts = Pick<DownloadGrant, "size" | "digest" | "etag" | "mimeType">;
+type ItemFacts = Pick<DownloadGrant, "size" | "sha256" | "etag" | "mimeType">;
 
 /** The facts in which a response contradicts its grant. */
 function contradictionOf(promised: ItemFacts, found: ItemFacts): SluiceError | undefined {
@@ -129,7 +129,7 @@ function contradictionOf(promised: ItemFacts, found: ItemFacts): SluiceError | u
 
 const facts = [
   ["size", "corrupt"],
-  ["digest", "corrupt"],
+  ["sha256", "corrupt"],
   ["etag", "precondition_failed"],
 ] as const;
 

@@ -22,7 +22,7 @@ export interface DownloadGrant {
   /** Strong, with quotes. */
   readonly etag?: string | undefined;
   /** SHA-256 in hex. */
-  readonly digest?: string | undefined;
+  readonly sha256?: string | undefined;
   readonly name?: string | undefined;
   readonly ttlMs?: number | undefined;
   readonly credentials?: SessionCredentials | undefined;

@@ -81,7 +81,7 @@ export async function openResource(
 const loadConsent = createLoader(() => import("./ask-consent.ts"), "the question for consent");
 
 function factsOf(uri: string, grant: DownloadGrant, answer: CheckedAnswer): StreamFacts {
-  const { size, etag, digest, contentEncoding, fileNames, named } = answer;
+  const { size, etag, sha256, contentEncoding, fileNames, named } = answer;
   // downloads are often labelled octet-stream for safety; the JSON has the real type then
   const mimeType = grant.mimeType ?? answer.mimeType ?? "application/octet-stream";
   const origin = answer.origin ?? grant.credentials?.endpoint.origin;
@@ -90,10 +90,10 @@ function factsOf(uri: string, grant: DownloadGrant, answer: CheckedAnswer): Stre
     mode: grant.mode,
     mimeType,
     name: localFileName(grant.name, ...fileNames, fileNameFromUri(uri)),
-    vouched: named || grant.size !== undefined || grant.digest !== undefined,
+    vouched: named || grant.size !== undefined || grant.sha256 !== undefined,
     size,
     etag: etag?.slice(1, -1),
-    digest,
+    sha256,
     contentEncoding,
     origin,
     ttlMs: grant.ttlMs,

@@ -128,9 +128,9 @@ async function sortAnswer(
   fallback: HopExchange,
 ): Promise<DownloadGrant> {
   if (answer?.failure) throw answer.failure;
-  const { trustedOrigins, anyPublic } = settings;
+  const { trustedOrigins } = settings;
   const credentials = answer?.credentials;
-  const policy = { endpoint: credentials?.endpoint, trustedOrigins, anyPublic };
+  const policy = { endpoint: credentials?.endpoint, trustedOrigins };
   const base = {
     exchange: answer?.exchange ?? fallback,
     credentials,
@@ -176,7 +176,7 @@ function sortResult(uri: string, result: StreamResult, policy: UrlPolicy): Grant
     mimeType,
     size,
     etag: tag?.strong ? tag.tag : undefined,
-    digest: parseReprDigest(meta.digest),
+    sha256: parseReprDigest(meta.digest),
     name: meta.name,
     ttlMs: meta.ttlMs,
   };

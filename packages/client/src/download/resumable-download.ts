@@ -159,13 +159,13 @@ export function createResumableDownload(
   /** A digest that was promised of a version holds for every response of it: parts often name none. */
   function withPromise(next: CheckedAnswer): CheckedAnswer {
     const isSame = next.etag !== undefined && next.etag === latest?.etag;
-    const promised = isSame ? latest?.digest : undefined;
-    if (promised !== undefined && next.digest !== undefined && promised !== next.digest)
+    const promised = isSame ? latest?.sha256 : undefined;
+    if (promised !== undefined && next.sha256 !== undefined && promised !== next.sha256)
       throw otherDigest(uri);
-    const digest = next.digest ?? promised;
+    const sha256 = next.sha256 ?? promised;
     // one of several connections leaves that to the one that asked first
-    if (!pinned) ensurePromised(uri, digest, settings);
-    return digest === undefined ? next : { ...next, digest };
+    if (!pinned) ensurePromised(uri, sha256, settings);
+    return sha256 === undefined ? next : { ...next, sha256 };
   }
 
   async function ask(

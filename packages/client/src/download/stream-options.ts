@@ -1,6 +1,6 @@
 import { SluiceError } from "@sluice/core";
 import type { DeliveryMode } from "@sluice/core/internal";
-import { ensureTrustedOrigins, type UrlPolicy } from "../trust/accept-url.ts";
+import { ensureTrustedOrigins } from "../trust/accept-url.ts";
 import { fairMsOf, peerTimeouts, type PeerTimeouts } from "../net/timeouts.ts";
 
 /** Facts of a resource, known before its first byte is read. */
@@ -48,10 +48,10 @@ export interface StreamOptions {
   /**
    * Origins besides the MCP server's own that bytes may come from: `https://cdn.example.com`, or with one open label
    * `https://*.blob.core.windows.net`. They never see credentials. Anything else, such as a host without a scheme or an
-   * origin with a path, is `invalid_argument`. `"public-https"` follows redirects of the server to every HTTPS origin at
+   * origin with a path, is `invalid_argument`. `public-https` among them follows redirects of the server to every HTTPS origin at
    * a public address. At most two redirects follow each other on the way from a URL to its bytes; a third is `protocol`.
    */
-  readonly trustedOrigins?: readonly string[] | "public-https";
+  readonly trustedOrigins?: readonly string[];
   /** Refuse a resource without a SHA-256 to check the bytes against. */
   readonly requireDigest?: boolean;
   /**
@@ -78,18 +78,13 @@ type OpenOption = "prefer" | "consent" | "onProgress" | "maxStreamBytes";
 
 /** Options with every default filled in. */
 export interface StreamSettings
-  extends
-    Pick<StreamOptions, OpenOption>,
-    Required<Omit<StreamOptions, OpenOption | "timeouts" | "trustedOrigins">>,
-    Pick<UrlPolicy, "trustedOrigins" | "anyPublic"> {
+  extends Pick<StreamOptions, OpenOption>, Required<Omit<StreamOptions, OpenOption | "timeouts">> {
   readonly timeouts: TransferTimeouts;
 }
 
 /** Fills in the defaults. Throws `invalid_argument` for an invalid trusted origin. */
 export function settingsOf(options: StreamOptions): StreamSettings {
-  const { trustedOrigins: trust = [] } = options;
-  const anyPublic = trust === "public-https";
-  const trustedOrigins = anyPublic ? [] : trust;
+  const { trustedOrigins = [] } = options;
   ensureTrustedOrigins(trustedOrigins);
   // in Workers neither a module nor another request may make it
   const { signal = new AbortController().signal, timeouts } = options;
@@ -97,7 +92,6 @@ export function settingsOf(options: StreamOptions): StreamSettings {
     requireDigest: false,
     ...options,
     trustedOrigins,
-    anyPublic,
     signal,
     timeouts: { ...transferTimeouts, ...timeouts },
   };
@@ -108,7 +102,7 @@ export function ensureSize(uri: string, size = 0, maxStreamBytes: number = Infin
   if (size > maxStreamBytes)
     throw new SluiceError(
       "too_large",
-      `client: ${JSON.stringify(uri)} has ${size} bytes, more than maxStreamBytes ${maxStreamBytes}; raise it to accept them`,
+      `client: ${JSON.stringify(uri)} has ${size} bytes; raise maxStreamBytes from ${maxStreamBytes}`,
       { size },
     );
 }
@@ -122,7 +116,7 @@ export function ensurePromised(
   if (requireDigest && digest === undefined)
     throw new SluiceError(
       "unsupported",
-      `client: ${JSON.stringify(uri)} comes without a SHA-256; drop requireDigest to take it anyway`,
+      `client: ${JSON.stringify(uri)} comes without a SHA-256; drop requireDigest to take it`,
     );
 }
 

@@ -17,6 +17,7 @@ import {
   acceptUrl,
   ensureTrustedOrigins,
   isLoopbackHttp,
+  publicHttps,
   type AcceptedUrl,
   type UrlPolicy,
 } from "../trust/accept-url.ts";
@@ -82,8 +83,7 @@ function acceptForeign(
   // plain HTTP between loopback addresses is what an origin has to be trusted for
   const policy: UrlPolicy = {
     endpoint: trustedOrigins.map((origin) => new URL(origin)).find(isLoopbackHttp),
-    trustedOrigins,
-    anyPublic: true,
+    trustedOrigins: [...trustedOrigins, publicHttps],
   };
   return acceptUrl(text, policy, { base, redirect: true });
 }

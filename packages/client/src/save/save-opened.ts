@@ -91,8 +91,8 @@ async function fill(
     // hashing the bytes of an earlier run can take minutes
     const { size, sha256 } = await abortable(part.finish(), current.opened.settings.signal);
     ensureLength(facts.uri, answer.size, size);
-    ensureDigest(facts.uri, answer.digest, sha256);
-    const verified = answer.digest === undefined ? "length" : "digest";
+    ensureDigest(facts.uri, answer.sha256, sha256);
+    const verified = answer.sha256 === undefined ? "length" : "digest";
     const saved = { path: await publish(part), size, sha256, verified, resumedBytes } as const;
     // not before: a hidden file with an old time counts as left by a crashed run
     const modifiedMs = parseHttpDate(answer.answer.headers.get("last-modified"), Date.now());

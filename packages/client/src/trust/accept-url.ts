@@ -7,12 +7,13 @@ export interface UrlPolicy {
   readonly endpoint?: URL | undefined;
   /**
    * Origins besides the endpoint's own: exact (`https://cdn.example.com`), or one label left open
-   * (`https://*.blob.core.windows.net`).
+   * (`https://*.blob.core.windows.net`). {@link publicHttps} among them: a redirect may lead to any HTTPS origin at a public
+   * address, without credentials.
    */
   readonly trustedOrigins: readonly string[];
-  /** A redirect may lead to any HTTPS origin at a public address, without credentials. */
-  readonly anyPublic: boolean;
 }
+
+export const publicHttps = "public-https";
 
 /** Where a URL stands. */
 export interface UrlHop {
@@ -43,18 +44,19 @@ export function acceptUrl(text: string, policy: UrlPolicy, hop: UrlHop): Accepte
   if (url.hash !== "" || text.includes("#")) throw refusal("carries a fragment");
   if (hop.base?.protocol === "https:" && url.protocol !== "https:")
     throw refusal("leads from HTTPS to plain HTTP");
-  const { endpoint } = policy;
+  const { endpoint, trustedOrigins } = policy;
   const isHere = isLoopbackHttp(url) && isLoopbackHttp(endpoint);
   if (url.protocol !== "https:" && !isHere)
     throw refusal("is not HTTPS; plain HTTP works between loopback addresses");
   // the address at which the server was found, whatever listens at the others
   if (isHere && url.port === endpoint?.port) url.host = endpoint.host;
   if (url.origin === endpoint?.origin) return { url, standing: "own" };
-  if (policy.trustedOrigins.some((trusted) => matchesOrigin(url, trusted)))
+  if (trustedOrigins.some((trusted) => matchesOrigin(url, trusted)))
     return { url, standing: "trusted" };
-  if (hop.redirect && policy.anyPublic && isPlainHttps(url)) return { url, standing: "public" };
+  if (hop.redirect && trustedOrigins.includes(publicHttps) && isPlainHttps(url))
+    return { url, standing: "public" };
   throw refusal(
-    `leads to ${url.origin}, not the MCP server's origin${isHere ? " (forwarded port? set its public URL)" : ""}; if you trust it, add it to trustedOrigins`,
+    `leads to ${url.origin}, not the MCP server's origin${isHere ? " (forwarded? set its public URL)" : ""}; if you trust it, add it to trustedOrigins`,
     "foreign address",
   );
 }
@@ -98,8 +100,9 @@ export function ensureTrustedOrigins(origins: readonly string[]): void {
   for (const origin of origins) parseTrusted(origin);
 }
 
-/** An exact origin, or the ending of host names of an open one. */
+/** An exact origin, or the ending of host names of an open one. Neither for {@link publicHttps}, which names none. */
 function parseTrusted(text: string): { readonly origin?: string; readonly suffix?: string } {
+  if (text === publicHttps) return {};
   const suffix = /^https:\/\/\*(\.[a-z0-9-]+\.[a-z0-9.-]+)$/i.exec(text)?.[1]?.toLowerCase();
   if (suffix !== undefined) return { suffix };
   const url = URL.canParse(text) && !text.includes("*") ? new URL(text) : undefined;

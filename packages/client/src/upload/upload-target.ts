@@ -52,7 +52,7 @@ export function acceptLocation(location: string, { url }: UploadTarget, trust: T
 }
 
 function policyOf({ session, trustedOrigins }: Trust): UrlPolicy {
-  return { endpoint: session.endpoint, trustedOrigins, anyPublic: false };
+  return { endpoint: session.endpoint, trustedOrigins };
 }
 
 /**

@@ -15,7 +15,7 @@ import {
 } from "./near-names.ts";
 import { type FilePlace, placesOf, visibleFiles } from "./visible-files.ts";
 
-/** Who asks for a name. */
+/** The caller that looks for a name. */
 interface NameSearch {
   readonly principal: Principal | undefined;
   readonly signal: AbortSignal;

@@ -118,22 +118,22 @@ async function hasFiles({ mount, prefix }: FilePlace, search: Search): Promise<b
 }
 
 /** Where a page begins: after the first `offset` files of a chunk, the last of which has the tag `after`. */
-interface Position {
+interface ListPosition {
   readonly chunk: number;
   readonly offset: number;
   readonly after: string;
 }
 
-const firstPosition: Position = { chunk: 0, offset: 0, after: "" };
+const firstPosition: ListPosition = { chunk: 0, offset: 0, after: "" };
 
-function formatCursor({ chunk, offset, after }: Position, scope: string): string {
+function formatCursor({ chunk, offset, after }: ListPosition, scope: string): string {
   return [chunk, offset, scope, after].join(".");
 }
 
 const cursorGrammar = /^(\d)\.(\d{1,5})\.([0-9a-f]{16})\.([0-9a-f]{8}|)$/;
 
 /** Holds no secret and names nothing: what a page has is decided anew, so that it need not be sealed. */
-function readCursor(text: string, scope: string): Position {
+function readCursor(text: string, scope: string): ListPosition {
   const [, chunk, offset, cursorScope, after = ""] = cursorGrammar.exec(text) ?? [];
   if (cursorScope === scope) return { chunk: Number(chunk), offset: Number(offset), after };
   throw advised(
@@ -146,11 +146,11 @@ function tagged(text: string, length: number): string {
   return resourceTag(text).slice(0, length);
 }
 
-interface FoundPage {
+interface FilesAt {
   readonly files: readonly VisibleFile[];
   /** Those of the whole chunk. */
   readonly all: readonly VisibleFile[];
-  readonly next: Position | undefined;
+  readonly next: ListPosition | undefined;
   readonly isCut: boolean;
   readonly withheld: number;
 }
@@ -159,9 +159,9 @@ interface FoundPage {
 async function pageFrom(
   mounts: Mounts,
   search: Search & { readonly places: readonly FilePlace[] },
-  from: Position,
+  from: ListPosition,
   matches: (key: string) => boolean,
-): Promise<FoundPage> {
+): Promise<FilesAt> {
   let chunk = 0;
   let withheld = 0;
   for await (const found of visibleFiles(mounts, search)) {
@@ -190,7 +190,7 @@ async function pageFrom(
 }
 
 /** Files come and go between two pages: what the page before ended with counts more than its place. */
-function startIn(files: readonly VisibleFile[], { offset, after }: Position): number {
+function startIn(files: readonly VisibleFile[], { offset, after }: ListPosition): number {
   if (after === "") return offset;
   const isLast = (file: VisibleFile | undefined): boolean =>
     file !== undefined && tagged(file.uri, 8) === after;
