@@ -56,8 +56,8 @@ export async function saveResource(
       'client: saveResource(client, uri, path) takes a file or a folder, such as "downloads/"',
     );
   // a response from byte 0 would fill the buffers of both systems in vain
-  const kept = options.resume ? await findKept(uri, path, options.name) : undefined;
-  const stream = await openStream(client, uri, options, kept);
+  const keptBytes = options.resume ? await findKept(uri, path, options.name) : undefined;
+  const stream = await openStream(client, uri, options, keptBytes);
   return stream.saveTo(path, options);
 }
 

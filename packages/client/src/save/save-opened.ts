@@ -11,7 +11,7 @@ import {
 } from "@sluice/core/internal";
 import type { CheckedAnswer } from "../download/check-answer.ts";
 import { fetchShares, fetchWhole, type Filling } from "./fetch-into.ts";
-import { isFullDisk } from "./disk-error.ts";
+import { diskOrigin, isFullDisk } from "./disk-error.ts";
 import { createPartFile, type PartFile, partFileOf } from "./part-file.ts";
 import {
   isMine,
@@ -164,7 +164,7 @@ function shortOfRoom(
   const state = isKept
     ? `${arrivedBytes} bytes are kept${missing}; make room and save again to go on`
     : `${arrivedBytes} bytes fitted${missing}; make room or save elsewhere`;
-  return new SluiceError("no_space", `${what}: ${state}`, { cause });
+  return new SluiceError("no_space", `${what}: ${state}`, { cause, origin: diskOrigin });
 }
 
 async function canServeRanges({ grants }: OpenedResource, answer: CheckedAnswer): Promise<boolean> {
