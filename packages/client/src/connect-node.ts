@@ -13,7 +13,8 @@ export * from "./connect.ts";
  *
  * Needs the package `@modelcontextprotocol/client`, and rejects with `unsupported` without it. Also rejects with a
  * `TypeError` for an invalid endpoint or an unknown option, with `untrusted` for a token that would travel in the clear,
- * with errors of the SDK, or with `signal.reason`.
+ * with `unavailable` for a server that is down, `not_found` for a path without MCP, `unauthenticated`, `permission_denied`,
+ * `throttled`, `timeout` or `protocol`, each with the error of the SDK as its `cause`, or with `signal.reason`.
  */
 export function connect(endpoint: string | URL, options: ConnectOptions = {}): Promise<Client> {
   return connectClient(endpoint, options, createStreaming);

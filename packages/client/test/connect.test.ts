@@ -6,6 +6,7 @@ import { connect } from "../src/connect-node.ts";
 import { saveResource as saveInPage, streamResource as streamInPage } from "../src/index.ts";
 import { saveResource, streamResource } from "@sluice/client";
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
+import { SluiceError } from "@sluice/core";
 import { startFileServer, type ServedFile } from "./file-server.ts";
 import type { RawServer } from "./raw-server.ts";
 
@@ -125,9 +126,29 @@ describe.each([
   });
 });
 
-test("rejects with the error of the server, and leaves no connection", async () => {
-  const refusing: typeof fetch = async () => new Response("no", { status: 401 });
-  await expect(connect(server.url, { fetch: refusing })).rejects.toThrow("401");
+test.each<[string, typeof fetch, string]>([
+  ["401", async () => new Response("no", { status: 401 }), "unauthenticated"],
+  ["403", async () => new Response("no", { status: 403 }), "permission_denied"],
+  ["404", async () => new Response("no", { status: 404 }), "not_found"],
+  ["405", async () => new Response("no", { status: 405 }), "not_found"],
+  ["429", async () => new Response("no", { status: 429 }), "throttled"],
+  ["503", async () => new Response("no", { status: 503 }), "unavailable"],
+  ["a page", async () => new Response("no"), "protocol"],
+  ["a broken network", () => Promise.reject(new TypeError("fetch failed")), "unavailable"],
+  [
+    "an error of ours",
+    () => Promise.reject(new SluiceError("untrusted", "not there", { cause: new Error("why") })),
+    "untrusted",
+  ],
+])("rejects with an error of ours for %s, and leaves no connection", async (_, refusing, code) => {
+  const error: unknown = await connect(server.url, { fetch: refusing }).catch((fault) => fault);
+  expect(error).toMatchObject({ name: "SluiceError", code });
+  expect(error).toHaveProperty("message", expect.not.stringMatching(/\bno$/));
+  expect(error).toHaveProperty("cause", expect.any(Error));
+});
+
+test("a server that is down is unavailable", async () => {
+  await expect(connect("http://127.0.0.1:9/mcp")).rejects.toMatchObject({ code: "unavailable" });
 });
 
 test("without the SDK it says what to install", async () => {

@@ -291,7 +291,8 @@ test.each([
   ["EIO", "internal", "another one"],
 ])("%s of the disk is %s, and says what helps", (code, ours, advice) => {
   const fault = diskError("save", Object.assign(new Error(code), { code }));
-  expect(fault).toMatchObject({ code: ours, message: expect.stringContaining(advice) });
+  const message: unknown = expect.stringContaining(advice);
+  expect(fault).toMatchObject({ code: ours, message, origin: "disk" });
 });
 
 test("a name that the disk does not take is the caller's to change, and nothing is left", async () => {

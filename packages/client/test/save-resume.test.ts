@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { formatReprDigest } from "@sluice/core/internal";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { streamResource, type ResourceStream } from "@sluice/client";
+import { saveResource, streamResource, type ResourceStream } from "@sluice/client";
 import { withStreaming } from "@sluice/client/internal";
 import { thisProcess, type ResumeRecord } from "../src/save/resume-record.ts";
 import { startFileServer, type ServedFile } from "./file-server.ts";
@@ -73,6 +73,80 @@ test.each([1, 4])(
     expect(await readdir(directory)).toEqual(["b.bin"]);
   },
 );
+
+/** Saves as {@link saveResource} does, with the ranges that its requests for bytes name. */
+async function resave(
+  server: RawServer,
+  file: ServedFile,
+  path: string,
+  options: Parameters<typeof saveResource>[3] = {},
+) {
+  const ranges: (string | undefined)[] = [];
+  file.before = (req) => {
+    ranges.push(req.headers.range);
+    return false;
+  };
+  const client = createRawClient(server.url, withStreaming());
+  const terms = { resume: true, timeouts: { pauseScale: 0 }, ...options };
+  return { saved: await saveResource(client, "x://a/b.bin", path, terms), ranges };
+}
+
+test.each<[string, (directory: string) => string, string[], Parameters<typeof resave>[3]?]>([
+  ["a folder", (folder) => folder, ["bytes=4000000-"]],
+  ["a folder and a name", (folder) => folder, ["bytes=4000000-"], { name: "b.bin" }],
+  ["a file", (folder) => join(folder, "b.bin"), ["bytes=4000000-"]],
+  ["a file with a digest", (folder) => folder, ["bytes=4000000-"], { requireDigest: true }],
+])(
+  "a save to %s that is resumed requests only what is missing, with its first request",
+  async (_to, pathOf, ranges, options) => {
+    const file: ServedFile = { content, digest: formatReprDigest(sha256) };
+    await using server = await startFileServer(file);
+    await interruptAt(server, 1);
+    const { record, part } = await keptFiles();
+    const kept = JSON.parse(await readFile(record, "utf8")) as ResumeRecord;
+    await writeFile(part, content.subarray(0, 4_000_000));
+    await writeFile(record, JSON.stringify({ ...kept, keptBytes: 4_000_000 }));
+    const second = await resave(server, file, pathOf(directory), options);
+    expect(second.ranges).toEqual(ranges);
+    expect(second.saved).toMatchObject({ sha256, resumedBytes: 4_000_000, verified: "digest" });
+    expect(await readdir(directory)).toEqual(["b.bin"]);
+  },
+);
+
+test.each<[string, (file: ServedFile, kept: Awaited<ReturnType<typeof keptFiles>>) => unknown]>([
+  ["is another version by now", (file) => (file.etag = '"v2"')],
+  ["is shorter by now", (file) => Object.assign(file, { content: Buffer.from("s"), etag: '"v2"' })],
+  ["has no tag any more", (file) => (file.etag = undefined)],
+  ["comes without ranges", (file) => (file.ranges = false)],
+  ["gets another name", (file) => (file.disposition = 'attachment; filename="c.bin"')],
+  ["lost its part", (_file, { part }) => rm(part)],
+  [
+    "has an invalid tag in its record",
+    (_file, { record, part }) =>
+      writeFile(
+        record,
+        JSON.stringify({
+          uri: "x://a/b.bin",
+          etag: "v1\r\nx: y",
+          size: content.length,
+          part: basename(part),
+          keptBytes: 9,
+        }),
+      ),
+  ],
+])("a resumed save of a resource that %s saves all of it", async (_what, change) => {
+  for (const connections of [1, 2]) {
+    const file: ServedFile = { content };
+    await using server = await startFileServer(file);
+    await interruptAt(server, 1);
+    await change(file, await keptFiles());
+    const { saved } = await resave(server, file, directory, { connections });
+    expect(sha(await readFile(saved.path))).toBe(sha(file.content));
+    await rm(saved.path);
+    await rm(directory, { recursive: true });
+    await mkdir(directory);
+  }
+});
 
 test("a broken connection leaves the bytes for a later run, too", async () => {
   const file: ServedFile = { content, breakAfter: 4_000_000 };

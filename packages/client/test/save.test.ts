@@ -300,6 +300,8 @@ test("a folder that is missing or may not be written to says so, and closes the 
   ] as const)
     await expect((await open(server)).saveTo(join(directory, path))).rejects.toMatchObject({
       code,
+      // a resource that is missing has the same code
+      origin: "disk",
     });
   // a folder that refuses even root
   await expect((await open(server)).saveTo("/proc/self/file")).rejects.toMatchObject({

@@ -116,15 +116,20 @@ describe("only regular files are sent", () => {
       ["/dev/null", "invalid_argument"],
       [join(folder, "nothing"), "not_found"],
       [join(path, "below-a-file"), "not_found"],
-    ] as const)
-      await expect(pathSource({ path: what }), what).rejects.toMatchObject({ code });
+    ] as const) {
+      const origin = code === "not_found" ? { origin: "disk" } : {};
+      await expect(pathSource({ path: what }), what).rejects.toMatchObject({ code, ...origin });
+    }
   });
 
   test.skipIf(isRoot)("a file that may not be read is refused", async () => {
     const closed = await copy("closed");
     await chmod(closed, 0);
     const source = await pathSource({ path: closed });
-    await expect(source.open()).rejects.toMatchObject({ code: "permission_denied" });
+    await expect(source.open()).rejects.toMatchObject({
+      code: "permission_denied",
+      origin: "disk",
+    });
   });
 
   test("a file that was replaced after it was picked is not opened, by whatever", async () => {

@@ -396,7 +396,7 @@ test("the first of several files does not end the request", async () => {
   const { call, answer, send, data } = await connectLiar(several);
   const first = await send("first.txt");
   const [waiting] = await Promise.all([call(data["upload_id"]), pass(25_000)]);
-  expect(waiting.text).toMatch(/^Nothing has come yet/);
+  expect(waiting.text).toMatch(/^1 file has arrived/);
   const second = await send("second.txt");
   answer({ action: "accept", content: { report: [first, second] } });
   const { files } = JSON.parse((await call(data["upload_id"])).text);

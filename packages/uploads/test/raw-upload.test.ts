@@ -104,6 +104,31 @@ test("progress is what the endpoint has received, and its file and digest when i
   });
 });
 
+test.each<[string, number, number, BodyOf, Record<string, string>]>([
+  ["of 6 MB beyond 5 MB", 413, 5_000_000, (bytes) => bytes, {}],
+  ["in chunks beyond 5 MB", 413, 5_000_000, (bytes) => new Blob([bytes]).stream(), {}],
+  ["of a wrong type", 415, 9_000_000, (bytes) => bytes, named("a.pdf")],
+])(
+  "a sender that still writes a file %s receives the %i every time",
+  async (_what, status, maxBytes, bodyOf, headers) => {
+    const { slot } = await startUploadServer();
+    const { url } = await slot({ maxBytes, accept: ["image/*"] });
+    const bytes = png(6_000_000);
+    const outcomes = new Set<number | string>();
+    for (let turn = 0; turn < 50; turn++) {
+      const init = { method: "PUT", headers: { ...bearer("alice"), ...headers }, duplex: "half" };
+      const outcome = fetch(url, { ...init, body: bodyOf(bytes) } as RequestInit).then(
+        (answer) => answer.status,
+        (error: Error) => String(error.cause),
+      );
+      outcomes.add(await outcome);
+    }
+    expect([...outcomes]).toEqual([status]);
+  },
+);
+
+type BodyOf = (bytes: Uint8Array<ArrayBuffer>) => RequestInit["body"];
+
 describe("refused, and nothing is kept", () => {
   test("a file whose digest is not the announced one", async () => {
     const server = await startUploadServer();

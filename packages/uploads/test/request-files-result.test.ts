@@ -183,6 +183,40 @@ test("a file on an open page is taken when its user has pressed Done, and not be
   expect(JSON.parse(taken.text)).toMatchObject({ action: "accept" });
 });
 
+test.each<[string, Fields, number]>([
+  ["two files", { first: one.report, second: one.report }, 2],
+  ["a file and a text", { ...one, note: { type: "string", required: true } }, 1],
+  [
+    "several files and a text",
+    { ...one, more: { ...one.report, multiple: true }, note: { type: "string" } },
+    2,
+  ],
+])(
+  "a page for %s: the result says how many files have arrived, and that Done is missing",
+  async (_what, fields, count) => {
+    const { fetch } = await start(fields);
+    const client = await connectAnswerer({
+      era: "modern",
+      fetch,
+      capabilities: {},
+      token: "alice",
+    });
+    const { data } = await call(client);
+    const page = await openPage(data["page_url"]);
+    const slots = [...new Set(page.html.match(/http[^"]*\/u\/[\w-]{32}/g))];
+    expect(slots).toHaveLength(count);
+    for (const [at, slot] of slots.entries()) {
+      expect((await put(slot)).status).toBe(201);
+      endWaits();
+      const { text } = await call(client, data["upload_id"]);
+      vi.restoreAllMocks();
+      const words = at === 0 ? "1 file has arrived" : `${at + 1} files have arrived`;
+      expect(text).toContain(`${words}, but the user has not confirmed the answer`);
+      expect(text).toContain("press Done");
+    }
+  },
+);
+
 test("an upload is taken up by its principal, with its question only", async () => {
   const state = createMemoryStateStore();
   const server = await startUploadServer({

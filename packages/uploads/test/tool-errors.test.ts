@@ -175,6 +175,10 @@ test("reports faults to the operator, with their causes", async () => {
 test.each([
   ["no_space", /has no room for the file; its operator must make some/],
   ["too_large", /larger than the server takes/],
+  ["unsupported", /of a type that is not accepted/],
+  ["corrupt", /did not arrive as it was sent/],
+  ["invalid_argument", /a required file or value is missing/],
+  ["constructor", /did not bring the file, or could not ask the user/],
   [undefined, /did not bring the file, or could not ask the user/],
 ])("legacy: names the reason %s of a client that brings no file", async (reason, words) => {
   const site = await startUploadServer();

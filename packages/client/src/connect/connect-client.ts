@@ -9,6 +9,7 @@ import {
   withBearer,
 } from "@sluice/core/internal";
 import type { Streaming, StreamingOptions } from "../calls/streaming.ts";
+import { connectError } from "./connect-error.ts";
 import { connectEither } from "./either-revision.ts";
 
 /** Options of {@link connect}. */
@@ -49,7 +50,7 @@ export async function connectClient(
   signal?.throwIfAborted();
   const streaming = streamingOf(fetch ? { fetch } : {});
   const { Client, StreamableHTTPClientTransport } = await loadSdk();
-  return connectEither(async (versionNegotiation) => {
+  const connecting = connectEither(async (versionNegotiation) => {
     signal?.throwIfAborted();
     const transport = new StreamableHTTPClientTransport(url, {
       fetch: withBearer(streaming.fetch, url, token),
@@ -67,6 +68,10 @@ export async function connectClient(
     } finally {
       removeListener();
     }
+  });
+  return connecting.catch((error: unknown) => {
+    signal?.throwIfAborted();
+    throw connectError(url, error);
   });
 }
 

@@ -21,21 +21,31 @@ export async function connectEither<T>(
   }
 }
 
-function isFinal(error: unknown): boolean {
-  let at = error;
-  for (let depth = 0; depth < 8 && typeof at === "object" && at !== null; depth++) {
-    const { name, code, data, cause, errors } = at as {
-      readonly name?: unknown;
-      readonly code?: unknown;
-      readonly data?: { readonly status?: unknown } | undefined;
-      readonly cause?: unknown;
-      readonly errors?: unknown;
-    };
-    if (finalNames.has(name) || finalCodes.has(code) || finalStatuses.has(data?.status))
-      return true;
-    at = cause ?? (Array.isArray(errors) ? errors[0] : undefined);
+/** An error of the SDK, or what it is of. */
+interface ConnectFault {
+  readonly name?: unknown;
+  readonly code?: unknown;
+  readonly data?: { readonly status?: unknown } | undefined;
+  readonly cause?: unknown;
+  readonly errors?: unknown;
+}
+
+/** An error and its causes, the outermost first, at most eight. */
+export function causesOf(error: unknown): readonly ConnectFault[] {
+  const faults: ConnectFault[] = [];
+  for (let at = error; faults.length < 8 && typeof at === "object" && at !== null;) {
+    const fault: ConnectFault = at;
+    faults.push(fault);
+    at = fault.cause ?? (Array.isArray(fault.errors) ? fault.errors[0] : undefined);
   }
-  return false;
+  return faults;
+}
+
+function isFinal(error: unknown): boolean {
+  return causesOf(error).some(
+    ({ name, code, data }) =>
+      finalNames.has(name) || finalCodes.has(code) || finalStatuses.has(data?.status),
+  );
 }
 
 const finalNames: ReadonlySet<unknown> = new Set([

@@ -1,5 +1,11 @@
 import { SluiceError, type ByteFlow } from "@sluice/core";
-import { definedMembers, fileNameFromUri, localFileName, type Sha256 } from "@sluice/core/internal";
+import {
+  definedMembers,
+  fileNameFromUri,
+  type KeptBytes,
+  localFileName,
+  type Sha256,
+} from "@sluice/core/internal";
 import type { RequestingClient } from "../calls/stream-calls.ts";
 import type { HopExchange } from "../net/exchange.ts";
 import { streamOf } from "../net/flow-stream.ts";
@@ -30,12 +36,13 @@ export interface OpenedResource {
   readonly cancel: (reason: unknown) => void;
 }
 
-/** Asks for a resource and waits for its first response. */
+/** Asks for a resource, or for what follows the kept bytes of it, and waits for the first response. */
 export async function openResource(
   client: RequestingClient,
   uri: string,
   wanted: StreamSettings,
   fallback: HopExchange,
+  kept?: KeptBytes,
 ): Promise<OpenedResource> {
   const stop = new AbortController();
   const signal = AbortSignal.any([wanted.signal, stop.signal]);
@@ -44,7 +51,7 @@ export async function openResource(
     signal,
   };
   const grants = grantsOf(client, uri, settings, fallback);
-  const download = createResumableDownload(uri, grants, settings);
+  const download = createResumableDownload(uri, grants, settings, kept);
   try {
     const answer = await download.open();
     const facts = factsOf(uri, await grants.grant(), answer);

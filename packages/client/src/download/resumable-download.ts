@@ -60,7 +60,10 @@ export interface ResumableDownload {
   cancel(): void;
 }
 
-/** A download over the grants of a provider; see `advanceTransfer` for what it does about which fault. */
+/**
+ * A download over the grants of a provider; see `advanceTransfer` for what it does about which fault. The first request is for
+ * what follows `kept`; a server that has another version by now sends all of it, unless `receive` may not start again.
+ */
 export function createResumableDownload(
   uri: string,
   grants: GrantProvider,
@@ -75,10 +78,10 @@ export function createResumableDownload(
   /** What the sink was given comes from this one, also while a newer one waits for a restart. */
   let source: CheckedAnswer | undefined;
   /** The only version that bytes may come from. */
-  let pinned: Pick<CheckedAnswer, "etag" | "size"> | undefined = kept;
+  let pinned: Pick<CheckedAnswer, "etag" | "size"> | undefined;
   let hasBegun = false;
   let givesWay: (() => boolean) | undefined;
-  let written = transfer.receivedBytes;
+  let written = 0;
   let spentMs = 0;
   let fault: unknown;
 
@@ -127,7 +130,7 @@ export function createResumableDownload(
     }
     const { start, size, etag } = next;
     // an object with a tag gets another one when it changes
-    const lostTag = next.answer.status === 200 && transfer.etag !== undefined && !etag;
+    const lostTag = next.answer.status === 200 && !etag && (latest ?? pinned)?.etag;
     const contradiction =
       next.contradiction ?? (lostTag ? errorText("something without an ETag") : undefined);
     if (contradiction) {
@@ -161,7 +164,7 @@ export function createResumableDownload(
       throw otherDigest(uri);
     const sha256 = next.sha256 ?? promised;
     // one of several connections leaves that to the one that asked first
-    if (!kept && next.start === 0) ensurePromised(uri, sha256, settings);
+    if (!pinned) ensurePromised(uri, sha256, settings);
     return sha256 === undefined ? next : { ...next, sha256 };
   }
 
@@ -182,8 +185,7 @@ export function createResumableDownload(
       }
     }
     direct?.body.cancel();
-    if (!target)
-      throw new SluiceError("interrupted", "client: these bytes can be asked for only once");
+    if (!target) throw new SluiceError("interrupted", "client: these bytes come only once");
     const range = definedMembers({ start, end });
     const demand = start === 0 && end === undefined ? undefined : { range, etag };
     return fetchBytes(uri, { ...from, target }, settings, demand, signal);
@@ -247,8 +249,7 @@ export function createResumableDownload(
     if (transfer.state === "requested") return authorize();
     if (transfer.state === "authorized") return request(end);
     if (transfer.state === "failed") throw failure();
-    if (transfer.state !== "interrupted")
-      throw new TypeError(`client: ${transfer.state} needs no step`);
+    if (transfer.state !== "interrupted") throw new TypeError(transfer.state);
     const { action, delayMs } = transfer.recovery;
     const pauseMs = delayMs * timeouts.pauseScale;
     if (!grants.mayPause(pauseMs, transfer.size)) throw pausedTooLong(uri, fault);
@@ -272,10 +273,10 @@ export function createResumableDownload(
       }
     },
     async receive(sink, until, mayGiveWay) {
-      if (hasBegun)
-        throw new TypeError("client: the bytes are read or saved once; call streamResource again");
+      if (hasBegun) throw new TypeError("client: read or save once; call streamResource again");
       hasBegun = true;
-      if (!sink.restart) pinned ??= current;
+      written = transfer.receivedBytes;
+      if (!sink.restart) pinned = current ?? kept;
       givesWay = mayGiveWay;
       try {
         for (;;) {

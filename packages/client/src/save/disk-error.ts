@@ -1,11 +1,14 @@
 import { SluiceError, type SluiceErrorCode } from "@sluice/core";
 
+/** Origin of errors that are about the disk of this machine, not about the server. */
+export const diskOrigin = "disk";
+
 /** A file system fault as an error of ours that says how to fix it. Anything else passes unchanged. */
 export function diskError(what: string, error: unknown): unknown {
   const { code } = (error ?? {}) as NodeJS.ErrnoException;
   if (code === undefined || SluiceError.is(error)) return error;
   const [ours, hint] = rows[code] ?? ["internal", `the file system failed (${code})`];
-  return new SluiceError(ours, `client: ${what}: ${hint}`, { cause: error });
+  return new SluiceError(ours, `client: ${what}: ${hint}`, { cause: error, origin: diskOrigin });
 }
 
 /** True for a fault that room on the disk, or in the user's share of it, mends. */

@@ -76,7 +76,7 @@ export async function fetchShares(
   const rounds = roundsOf(missing / connections, opened.download.latest()?.latencyMs);
   const shares = shareRanges(missing, connections, rounds, minShareBytes);
   const progress = { received: keptBytes };
-  const first = keptBytes === 0 ? opened.download : undefined;
+  const first = opened.download.latest()?.start === keptBytes ? opened.download : undefined;
   if (!first) opened.download.cancel();
   await runConnections(
     { most: connections, isBusy: () => part.isBusy(), cancel: opened.cancel },
@@ -130,7 +130,7 @@ interface ConnectionState {
   readonly lending: Lending;
   readonly progress: { received: number };
   readonly running: RunningConnections;
-  /** Has a response from byte 0 on already. */
+  /** Has a response already that begins after the kept bytes. */
   readonly first: ResumableDownload | undefined;
 }
 
@@ -153,7 +153,7 @@ async function fetchConnection(
     const from = kept + start;
     const { etag, size } = version;
     const shareDownload =
-      unread && from === 0
+      unread && from === kept
         ? download
         : createResumableDownload(facts.uri, grants, settings, { receivedBytes: from, etag, size });
     unread = undefined;

@@ -1,11 +1,11 @@
-import { EXTENSION_ID } from "@sluice/core/internal";
+import { EXTENSION_ID, type KeptBytes } from "@sluice/core/internal";
 import { type RequestingClient, outgoingCall } from "../calls/stream-calls.ts";
 import { httpExchange } from "../net/node/http-exchange.ts";
 import { bodyOf, openResource, type OpenedResource } from "../download/open-resource.ts";
 import type { ResourceStream } from "../download/resource-stream.ts";
 import type { SavedFile, SaveResourceOptions } from "../download/save-options.ts";
 import { settingsOf, type StreamOptions } from "../download/stream-options.ts";
-import { saveOpened } from "./save-opened.ts";
+import { findKept, saveOpened } from "./save-opened.ts";
 
 /**
  * Asks an MCP server for the bytes of a resource (SEP-2532 §3) through an SDK client, version 1 or 2: one of `connect`,
@@ -15,14 +15,24 @@ import { saveOpened } from "./save-opened.ts";
  * Rejects with `not_found`, `unsupported`, `too_large`, `permission_denied`, `unauthenticated`,
  * `throttled`, `untrusted`, `protocol`, `unavailable`, `timeout`, or with `signal.reason`.
  */
-export async function streamResource(
+export function streamResource(
   client: RequestingClient,
   uri: string,
   options: StreamOptions = {},
 ): Promise<ResourceStream> {
+  return openStream(client, uri, options);
+}
+
+async function openStream(
+  client: RequestingClient,
+  uri: string,
+  options: StreamOptions,
+  kept?: KeptBytes,
+): Promise<ResourceStream> {
   const settings = settingsOf({ prefer: ["downloadUrl", "redirect", "direct"], ...options });
-  const open = (): Promise<OpenedResource> => openResource(client, uri, settings, httpExchange);
-  const opened = await open();
+  const open = (from?: KeptBytes): Promise<OpenedResource> =>
+    openResource(client, uri, settings, httpExchange, from);
+  const opened = await open(kept);
   return {
     ...opened.facts,
     body: bodyOf(opened),
@@ -45,7 +55,9 @@ export async function saveResource(
     throw new TypeError(
       'client: saveResource(client, uri, path) takes a file or a folder, such as "downloads/"',
     );
-  const stream = await streamResource(client, uri, options);
+  // a response from byte 0 would fill the buffers of both systems in vain
+  const keptBytes = options.resume ? await findKept(uri, path, options.name) : undefined;
+  const stream = await openStream(client, uri, options, keptBytes);
   return stream.saveTo(path, options);
 }
 

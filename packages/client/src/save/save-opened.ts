@@ -2,10 +2,16 @@ import { join, basename, dirname } from "node:path";
 import { constants, type Stats } from "node:fs";
 import { open, rename, unlink } from "node:fs/promises";
 import { SluiceError } from "@sluice/core";
-import { abortable, parseHttpDate } from "@sluice/core/internal";
+import {
+  abortable,
+  fileNameFromUri,
+  type KeptBytes,
+  parseEntityTag,
+  parseHttpDate,
+} from "@sluice/core/internal";
 import type { CheckedAnswer } from "../download/check-answer.ts";
 import { fetchShares, fetchWhole, type Filling } from "./fetch-into.ts";
-import { isFullDisk } from "./disk-error.ts";
+import { diskOrigin, isFullDisk } from "./disk-error.ts";
 import { createPartFile, type PartFile, partFileOf } from "./part-file.ts";
 import {
   isMine,
@@ -19,7 +25,7 @@ import {
   thisProcess,
   writeRecord,
 } from "./resume-record.ts";
-import { ensureSpace, permissionsOf, publishFile, resolveTarget } from "./save-target.ts";
+import { ensureSpace, permissionsOf, placeOf, publishFile, resolveTarget } from "./save-target.ts";
 import type { SavedFile, SaveOptions } from "../download/save-options.ts";
 import { ensureDigest, type OpenedResource } from "../download/open-resource.ts";
 import { randomPartName } from "./part-name.ts";
@@ -119,21 +125,25 @@ async function fetchAll(
 ): Promise<CheckedAnswer> {
   const { part, keeper } = filling;
   const { opened } = current;
-  const first = opened.download.latest() as CheckedAnswer;
+  const { download } = opened;
+  const first = download.latest() as CheckedAnswer;
   const version = versionOf(opened.facts.uri, first);
   const inParts = part.gapless() > 0 || (connections > 1 && (await canServeRanges(opened, first)));
-  if (!version || !inParts) return fetchWhole(filling, opened);
-  try {
-    await fetchShares(filling, opened, version, connections);
-    return first;
-  } catch (error) {
-    if (!SluiceError.is(error) || error.code !== "precondition_failed") throw error;
-    await keeper?.forget();
-    await part.restart();
-    current.opened = await reopen();
-    await current.opened.admit(part.directory);
-    return fetchWhole(filling, current.opened);
-  }
+  if (version && inParts) {
+    try {
+      await fetchShares(filling, opened, version, connections);
+      return first;
+    } catch (error) {
+      if (!SluiceError.is(error) || error.code !== "precondition_failed") throw error;
+      await keeper?.forget();
+      await part.restart();
+    }
+  } else if (first.start === 0) return fetchWhole(filling, opened);
+  // what it follows was there before it was asked for, and is not now
+  download.cancel();
+  current.opened = await reopen();
+  await current.opened.admit(part.directory);
+  return fetchWhole(filling, current.opened);
 }
 
 /** A server's word about the past: future times, and the zero that stands for none, are ignored. */
@@ -154,7 +164,7 @@ function shortOfRoom(
   const state = isKept
     ? `${arrivedBytes} bytes are kept${missing}; make room and save again to go on`
     : `${arrivedBytes} bytes fitted${missing}; make room or save elsewhere`;
-  return new SluiceError("no_space", `${what}: ${state}`, { cause });
+  return new SluiceError("no_space", `${what}: ${state}`, { cause, origin: diskOrigin });
 }
 
 async function canServeRanges({ grants }: OpenedResource, answer: CheckedAnswer): Promise<boolean> {
@@ -180,6 +190,23 @@ function ensureLength(uri: string, promised: number | undefined, found: number):
     "corrupt",
     `client: ${JSON.stringify(uri)} has ${promised} bytes, but ${found} arrived; fetch it again`,
   );
+}
+
+/**
+ * The bytes that an interrupted save of a resource left, by its record: known before the server is asked, unless it names the
+ * file in a folder otherwise than its URI does.
+ */
+export async function findKept(
+  uri: string,
+  path: string,
+  wantedName: string | undefined,
+): Promise<KeptBytes | undefined> {
+  const { directory, name } = await placeOf(path, wantedName ?? fileNameFromUri(uri));
+  const record = await readRecord(join(directory, recordName(uri, name)));
+  if (!record || (record.writer && mayRun(record.writer))) return undefined;
+  const { keptBytes: receivedBytes, etag, size } = record;
+  const isRange = receivedBytes > 0 && receivedBytes < size && parseEntityTag(etag)?.strong;
+  return isRange ? { receivedBytes, etag, size } : undefined;
 }
 
 /**

@@ -3,7 +3,7 @@ import { link, lstat, mkdir, open, rename, stat, statfs, unlink } from "node:fs/
 import { basename, dirname, extname, join, resolve, sep } from "node:path";
 import { SluiceError } from "@sluice/core";
 import { createSharedRuns, localFileName } from "@sluice/core/internal";
-import { diskError } from "./disk-error.ts";
+import { diskError, diskOrigin } from "./disk-error.ts";
 import { randomPartName } from "./part-name.ts";
 import { isMine } from "./resume-record.ts";
 
@@ -30,7 +30,7 @@ export async function resolveTarget(
   name: string,
   overwrite: boolean,
 ): Promise<SaveTarget> {
-  const asFolder = path.endsWith("/") || path.endsWith(sep);
+  const asFolder = namesFolder(path);
   const full = resolve(path);
   let info: Stats | undefined;
   try {
@@ -52,11 +52,28 @@ export async function resolveTarget(
   return target;
 }
 
+/** The folder and the name that {@link resolveTarget} would find, with nothing made or refused. */
+export async function placeOf(
+  path: string,
+  name: string | undefined,
+): Promise<Pick<SaveTarget, "directory" | "name">> {
+  const full = resolve(path);
+  const info = await stat(full).catch(() => undefined);
+  return namesFolder(path) || info?.isDirectory()
+    ? { directory: full, name: localFileName(name) }
+    : { directory: dirname(full), name: basename(full) };
+}
+
+function namesFolder(path: string): boolean {
+  return path.endsWith("/") || path.endsWith(sep);
+}
+
 function ensureFree(path: string, info: Stats | undefined, overwrite: boolean): void {
   if (info && overwrite && !info.isFile())
     throw new SluiceError(
       "already_exists",
       `client: save ${JSON.stringify(path)}: that is not a file; choose another name`,
+      { origin: diskOrigin },
     );
   if (info && !overwrite) throw taken(path);
 }
@@ -72,6 +89,7 @@ export async function ensureSpace(directory: string, bytes: number): Promise<voi
     throw new SluiceError(
       "no_space",
       `client: save: ${bytes} bytes do not fit: ${free} are free, ${bytes - free} are missing; make room or save elsewhere`,
+      { origin: diskOrigin },
     );
 }
 
@@ -87,6 +105,7 @@ export async function ensureSpare(directory: string): Promise<void> {
     throw new SluiceError(
       "no_space",
       `client: save: the file is larger than the server told, or without end, and ${free} bytes are free; make room or save elsewhere`,
+      { origin: diskOrigin },
     );
 }
 
@@ -215,5 +234,6 @@ function taken(path: string): SluiceError {
   return new SluiceError(
     "already_exists",
     `client: save ${JSON.stringify(path)}: something is there; choose another name, or pass overwrite`,
+    { origin: diskOrigin },
   );
 }

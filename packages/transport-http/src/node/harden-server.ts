@@ -5,8 +5,9 @@ import type { Duplex } from "node:stream";
 import { refuseFields, addressShare } from "@sluice/server/internal";
 import { ConcurrencyLimiter, readLimits, type ClientLimits } from "@sluice/core/internal";
 import { socketAddress } from "@sluice/server/internal/node";
-import { holdContinue, setBodyDeadline } from "./node-body.ts";
+import { drainBody, holdContinue, setBodyDeadline } from "./node-body.ts";
 import { Connection, noteConnections } from "./connection.ts";
+import { sendReply } from "../download/send-reply.ts";
 
 /** What {@link hardenServer} can be told. */
 export interface HardenServerOptions {
@@ -96,9 +97,10 @@ function refuseOddFields(server: Server, most: number, onHead: (socket: Socket) 
     onHead(request.socket);
     const refusal = refuseFields(request.rawHeaders, most);
     if (!refusal) return emit(event, ...args);
-    const { status, headers, text } = refusal;
+    const { status, headers } = refusal;
     if ("writeHead" in answerer) {
-      answerer.writeHead(status, [...headers, "Connection", "close"]).end(text);
+      const reply = { ...refusal, headers: [...headers, "Connection", "close"] };
+      void sendReply(answerer, reply, { beforeEnd: () => drainBody(request) });
     } else {
       answerer.on("error", () => {});
       // a peer that never closes its side would keep the connection: of an upgrade the server counts no times

@@ -64,24 +64,26 @@ export function nodeBody(req: IncomingMessage): RequestBody | undefined {
 }
 
 /**
- * Waits until the rest of a refused body has come, as far as that is little and quick: closing a
- * connection that has unread bytes resets it, and the sender may never see why.
+ * Waits until the rest of a refused body has come: at most 64 MiB and 10 s, and no longer than 2 s without a byte. Closing a
+ * connection that has unread bytes resets it, and a sender that still writes may never see why.
  */
 export async function drainBody(req: IncomingMessage): Promise<void> {
   if (req.complete || req.destroyed || NodeExchange.find(req)?.awaitsContinue) return;
+  const endsAt = performance.now() + maxDrainMs;
   let remainingBytes = maxDrainBytes;
   await new Promise<void>((resolve) => {
     const stop = (): void => {
-      clearTimeout(timer);
+      clearTimeout(silence);
       req.off("data", onData).off("end", stop).off("error", stop).off("close", stop);
       req.pause();
       resolve();
     };
     const onData = (chunk: Uint8Array | string): void => {
+      silence.refresh();
       remainingBytes -= chunk.length;
-      if (remainingBytes < 0) stop();
+      if (remainingBytes < 0 || performance.now() > endsAt) stop();
     };
-    const timer = setTimeout(stop, maxDrainMs);
+    const silence = setTimeout(stop, maxDrainSilenceMs);
     req.on("data", onData).on("end", stop).on("error", stop).on("close", stop);
     req.resume();
   });
@@ -142,5 +144,6 @@ export function holdContinue(req: IncomingMessage, res: ServerResponse): void {
   req.on("newListener", onListener);
 }
 
-const maxDrainBytes = 1024 * 1024;
-const maxDrainMs = 2_000;
+const maxDrainBytes = 64 * 2 ** 20;
+const maxDrainMs = 10_000;
+const maxDrainSilenceMs = 2_000;

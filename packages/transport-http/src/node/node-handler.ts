@@ -214,6 +214,12 @@ export function toNodeHandler(
     return { route: endpointRoute, cors: [] };
   }
 
+  function faultReply(status: number): Reply {
+    if (status === 413) return tooLarge(maxRequestBodySize);
+    if (status === 429 || status === 503) return problem(status, later);
+    return problem(status, { headers: ["Connection", "close"] });
+  }
+
   return (req, res, next) => {
     startInOrder(res, req.socket, () => {
       serve(req, res, next).catch((error: unknown) => {
@@ -221,11 +227,7 @@ export function toNodeHandler(
         const wire = wireOf(res);
         if (status === 500 && !res.destroyed) onError(error);
         if (wire.headersSent) wire.destroy();
-        else if (status === 413)
-          void answer(req, wire, { reply: tooLarge(maxRequestBodySize), sending: outflowOptions });
-        else if (status === 429 || status === 503)
-          void answer(req, wire, { reply: problem(status, later), sending: outflowOptions });
-        else void sendReply(wire, problem(status, { headers: ["Connection", "close"] }));
+        else void answer(req, wire, { reply: faultReply(status), sending: outflowOptions });
       });
     });
   };

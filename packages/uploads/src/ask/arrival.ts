@@ -11,9 +11,8 @@ export type Arrival =
   | { readonly kind: "answered" }
   /** Whole files came to the upload URL, and no page has the question. */
   | { readonly kind: "sent"; readonly files: readonly ClaimedFile[] }
-  /** Whole files are there, and a page shows the question: its user has not pressed Done. */
-  | { readonly kind: "undone" }
-  | { readonly kind: "nothing" }
+  /** Whole files are there, if any, and the page is needed for the answer: its user has not pressed Done. */
+  | { readonly kind: "waiting"; readonly arrivedFiles: number }
   /** The question has ended. */
   | { readonly kind: "over" };
 
@@ -22,8 +21,9 @@ export interface Awaited {
   readonly principal: Principal | undefined;
   /** Of the page of the question. */
   readonly pageId: string;
-  /** The slot whose files alone are an answer. Absent: only the page gives one. */
-  readonly slotId: string | undefined;
+  readonly slotIds: readonly string[];
+  /** Files alone are an answer while no page shows the question. */
+  readonly takesSent: boolean;
   readonly signal: AbortSignal;
 }
 
@@ -34,16 +34,17 @@ interface ArrivalParts {
 
 async function lookForArrival(
   { pages, slots }: ArrivalParts,
-  { principal, pageId, slotId, signal }: Awaited,
+  { principal, pageId, slotIds, takesSent, signal }: Awaited,
 ): Promise<Arrival> {
   const status = await pages.statusOf(pageId);
   if (status === "answered" || status === "declined") return { kind: "answered" };
   if (status !== "open" && status !== "shown") return { kind: "over" };
-  const received = slotId === undefined ? undefined : slots.received(principal, slotId, { signal });
-  const files = received && (await unlessMissing(received));
-  if (!files || files.length === 0) return { kind: "nothing" };
+  const files: ClaimedFile[] = [];
+  for (const slotId of slotIds)
+    files.push(...((await unlessMissing(slots.received(principal, slotId, { signal }))) ?? []));
   // a user may still take a file back that the page has sent
-  return status === "shown" ? { kind: "undone" } : { kind: "sent", files };
+  const isSent = takesSent && status === "open" && files.length > 0;
+  return isSent ? { kind: "sent", files } : { kind: "waiting", arrivedFiles: files.length };
 }
 
 /** Looks until there is an answer, and at most `waitMs`. */
@@ -57,8 +58,7 @@ export async function awaitArrival(
     awaited.signal.throwIfAborted();
     const arrival = await lookForArrival(parts, awaited);
     const leftMs = until - systemClock.now();
-    const isWaiting = arrival.kind === "nothing" || arrival.kind === "undone";
-    if (!isWaiting || leftMs <= 0) return arrival;
+    if (arrival.kind !== "waiting" || leftMs <= 0) return arrival;
     await sleep(Math.min(everyMs, leftMs), awaited.signal);
   }
 }

@@ -100,13 +100,13 @@ export class ResultAsker {
     const awaited = {
       principal,
       pageId: uploadId,
-      slotId: upload.uploadUrl === undefined ? undefined : uploadId,
+      slotIds: Object.values(upload.slots).map((slot) => slot.uploadId),
+      takesSent: upload.uploadUrl !== undefined,
       signal,
     };
     const waitMs = Math.max(0, Math.min(arrivalWaitMs, upload.expiresAt - Date.now()));
     const arrival = await awaitArrival(this.#parts, awaited, waitMs);
-    if (arrival.kind === "nothing" || arrival.kind === "undone")
-      return askAgain(call, { uploadId, upload }, arrival.kind);
+    if (arrival.kind === "waiting") return askAgain(call, { uploadId, upload }, arrival);
     // one of all calls that see the same files confirms them; hosts repeat calls that take long
     if (!(await pending.take(uploadId, upload, call)))
       return this.#repeat(call, { uploadId, upload });

@@ -209,8 +209,8 @@ async function send(
 /** What a client that answers with an error says of the files: its own words stay in the log. */
 function unanswered(error: unknown): SluiceError {
   const { reason } = ((error as { data?: unknown }).data ?? {}) as { reason?: unknown };
-  if (reason === "no_space" || reason === "too_large")
-    return uploadError(reason, unsent[reason], { cause: error });
+  const code = unsentCodes.find((known) => known === reason);
+  if (code) return uploadError(code, unsent[code], { cause: error });
   return uploadError("protocol", "the client did not bring the file, or could not ask the user", {
     cause: error,
   });
@@ -219,7 +219,18 @@ function unanswered(error: unknown): SluiceError {
 const unsent = {
   no_space: "the server has no room for the file; its operator must make some",
   too_large: "the file is larger than the server takes; ask for a smaller one",
+  unsupported: "the file is of a type that is not accepted; ask for one of another type",
+  corrupt: "the file did not arrive as it was sent; ask for it again",
+  invalid_argument:
+    "the client's files do not fit the question: a required file or value is missing, or there are more than asked for",
 } as const;
+const unsentCodes = [
+  "no_space",
+  "too_large",
+  "unsupported",
+  "corrupt",
+  "invalid_argument",
+] as const;
 
 /** True for the error of a client that knows no questions: a proxy that declares what the host behind it can do. */
 export function passesNoQuestions(error: unknown): boolean {

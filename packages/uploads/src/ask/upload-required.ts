@@ -15,7 +15,7 @@ export function uploadIdInput(): z.ZodOptional<z.ZodType<string | undefined>> {
 }
 
 /** What stands in the way of an answer, as far as it is known. */
-export type UploadStage = "asked" | "waiting" | "nothing" | "undone";
+export type UploadStage = "asked" | "waiting" | { readonly arrivedFiles: number };
 
 /** An upload that is asked for, in words and in data. */
 export interface RequiredUpload extends BegunUpload {
@@ -91,7 +91,7 @@ function textOf({ upload, message, stage, next }: RequiredUpload): string {
   );
   const minutes = Math.max(1, Math.round((expiresAt - Date.now()) / 60_000));
   return [
-    stages[stage],
+    typeof stage === "string" ? stages[stage] : arrivalText(stage.arrivedFiles),
     `${message} (${wantedFiles.join("; ")})`,
     `Ask the user to open this page and send it there, within ${minutes} min:`,
     pageUrl,
@@ -111,12 +111,16 @@ function withSlash(url: string): string {
   return `${url}/`;
 }
 
-const stages: Readonly<Record<UploadStage, string>> = {
+function arrivalText(arrivedFiles: number): string {
+  if (arrivedFiles === 0) return "Nothing has come yet.";
+  const words = arrivedFiles === 1 ? "1 file has arrived" : `${arrivedFiles} files have arrived`;
+  return `${words}, but the user has not confirmed the answer: ask the user to press Done.`;
+}
+
+const stages: Readonly<Record<Extract<UploadStage, string>, string>> = {
   asked: "A file from the user is needed.",
   waiting:
     "The user has been asked and has not answered yet. What is open for it, a page or a dialog, still counts.",
-  nothing: "Nothing has come yet.",
-  undone: "The file has arrived, but the user has not confirmed it: ask the user to press Done.",
 };
 
 function wordsFor({ accept, maxBytes, maxFiles }: SlotTerms): string {

@@ -86,10 +86,10 @@ export function createAskedUploads({
       const caller = await identifyAsker(host, mcp, ctx);
       const { principal } = caller;
       const begun = await open(uploadId, caller);
-      const awaited = { principal, pageId: uploadId, slotId: uploadId, signal };
+      const awaited = { principal, pageId: uploadId, slotIds: [uploadId], takesSent: true, signal };
       const arrival = await awaitArrival({ pages, slots }, awaited, waitMs);
-      if (arrival.kind === "nothing" || arrival.kind === "undone")
-        return { ...begun, status: "waiting", isUndone: arrival.kind === "undone" };
+      if (arrival.kind === "waiting")
+        return { ...begun, status: "waiting", isUndone: arrival.arrivedFiles > 0 };
       // also what another tool has used since
       const [file] = (await unlessMissing(slots.received(principal, uploadId, { signal }))) ?? [];
       if (file)

@@ -2,6 +2,7 @@ import { SluiceError } from "@sluice/core";
 import { abortable, type AnsweredFile, isAccepted } from "@sluice/core/internal";
 import type { SendSettings } from "../send/outgoing-file.ts";
 import { sendFiles } from "../send/send-files.ts";
+import { httpOrigin } from "../send/upload-error.ts";
 import type { FileSource } from "../source/file-source.ts";
 import {
   type ParsedFileRequest,
@@ -76,7 +77,8 @@ async function sendAll<Picked>(
   const report = createProgressReport(progressToken, totalBytes, notify);
   const content: Record<string, AnsweredFile | AnsweredFile[]> = {};
   let before = 0;
-  for (const { name } of request.fields) {
+  for (const field of request.fields) {
+    const { name } = field;
     const sources = chosen.get(name) ?? [];
     const place = places.get(name);
     if (sources.length === 0 || !place) continue;
@@ -86,7 +88,10 @@ async function sendAll<Picked>(
       report(bytes, file);
     };
     const { uploadId, target, isList } = place;
-    const files = await sendFiles({ sources, target, signal, onSent }, answering);
+    const shipment = { sources, target, signal, onSent };
+    const files = await sendFiles(shipment, answering).catch((error: unknown) => {
+      throw refusedField(field, error);
+    });
     before += files.reduce((sum, { size }) => sum + size, 0);
     const answeredFiles = files.map((file) => ({ ...file, uploadId }));
     content[name] = isList ? answeredFiles : (answeredFiles[0] as AnsweredFile);
@@ -189,6 +194,20 @@ function ensureField(field: RequestedField, chosen: readonly FileSource[]): void
         { cause: file.name },
       );
   }
+}
+
+/** A response that refused a file, with the field that it is for and what the field takes. The server's words stay out. */
+function refusedField({ name, accept, maxBytes }: RequestedField, error: unknown): unknown {
+  if (!SluiceError.is(error) || error.origin !== httpOrigin) return error;
+  const { code, message, retryAfterMs } = error;
+  const terms =
+    code === "unsupported" && accept.length > 0
+      ? `; it takes ${accept.join(", ")}`
+      : code === "too_large"
+        ? `; it takes at most ${maxBytes} bytes`
+        : "";
+  const text = message.replace(/^client: /, `client: field ${JSON.stringify(name)}: `) + terms;
+  return new SluiceError(code, text, { cause: error, origin: httpOrigin, retryAfterMs });
 }
 
 function wrong(name: string, why: string): SluiceError {

@@ -13,7 +13,7 @@ export function uploadError(answer: Pick<HopAnswer, "status" | "headers">): Slui
 }
 
 /** Origin of errors that are the status of an HTTP response. */
-const httpOrigin = "http";
+export const httpOrigin = "http";
 
 const uploadRows: ReadonlyMap<number, readonly [SluiceErrorCode, string]> = new Map([
   [400, ["protocol", "the server refused it as malformed"]],

@@ -2,6 +2,7 @@ import { constants, type BigIntStats } from "node:fs";
 import { lstat, open, type FileHandle } from "node:fs/promises";
 import { basename } from "node:path";
 import { SluiceError } from "@sluice/core";
+import { diskOrigin } from "../../save/disk-error.ts";
 import { chunkBytes, fileChanged, type FileSource, type OpenFile } from "./file-source.ts";
 import { typeOfName } from "./type-of-name.ts";
 
@@ -143,12 +144,11 @@ function ensureRegular(stats: BigIntStats, name: string): void {
 
 function diskError(name: string, error: NodeJS.ErrnoException): SluiceError {
   const subject = `client: ${JSON.stringify(name)}`;
+  const options = { cause: error, origin: diskOrigin };
   if (error.code === "ENOENT" || error.code === "ENOTDIR")
-    return new SluiceError("not_found", `${subject}: there is no such file`, { cause: error });
+    return new SluiceError("not_found", `${subject}: there is no such file`, options);
   if (error.code === "EACCES" || error.code === "EPERM")
-    return new SluiceError("permission_denied", `${subject} may not be read`, { cause: error });
+    return new SluiceError("permission_denied", `${subject} may not be read`, options);
   if (error.code === "ELOOP") return fileChanged(name, error);
-  return new SluiceError("unavailable", `${subject} cannot be read (${error.code})`, {
-    cause: error,
-  });
+  return new SluiceError("unavailable", `${subject} cannot be read (${error.code})`, options);
 }
