@@ -215,7 +215,9 @@ test.each(Object.entries(serverAnswers))(
         : undefined,
     );
     const client = createHost("legacy");
-    await client.connect(bridged({ upstream: createHttpUpstream({ endpoint: peer.url }) }).transport);
+    await client.connect(
+      bridged({ upstream: createHttpUpstream({ endpoint: peer.url }) }).transport,
+    );
     // the SDK reads these: it takes batches, and refuses other oddities
     expect(await outcomeOf(client)).toMatch(
       new RegExp(`${outcome.source}|No answer from|"content":\\[\\]`),
