@@ -52,7 +52,7 @@ export function allowOf({ methods }: Pick<CorsTerms, "methods">): string {
 }
 
 /** The endpoint itself. `*` stands for the `Mcp-Param-…` headers that tools name themselves. */
-export const endpointRoute = {
+export const endpointRoute: Route & { readonly cors: CorsTerms } = {
   kind: "mcp",
   credential: "bearer",
   cors: {
@@ -60,7 +60,7 @@ export const endpointRoute = {
     headers:
       "Authorization, Content-Type, Last-Event-ID, MCP-Protocol-Version, Mcp-Method, Mcp-Name, Mcp-Session-Id, *",
   },
-} as const satisfies Route;
+};
 
 /** Finds the route of a path; `undefined` if there is none. */
 export type Routes = (path: string) => Route | undefined;
