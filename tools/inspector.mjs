@@ -77,11 +77,14 @@ async function callEachTool(url, era) {
     "list_files",
     "read_file",
     "request_upload",
+    "stat_file",
   ]);
   const listed = await callTool(url, era, "list_files");
   deepEqual(listed.structuredContent.files.map((file) => file.uri).toSorted(), uris);
   const read = await callTool(url, era, "read_file", { uri: uris[0], range: "lines 3-3" });
   deepEqual(read.content[0], { type: "text", text: "zwölf Zeilen\n" });
+  const stat = await callTool(url, era, "stat_file", { uri: uris[1] });
+  deepEqual(stat.structuredContent.size, 3);
   const linked = await callTool(url, era, "get_download_link", { uri: uris[1] });
   const response = await fetch(linked.structuredContent.download_url);
   deepEqual([...new Uint8Array(await response.arrayBuffer())], [0, 1, 255]);

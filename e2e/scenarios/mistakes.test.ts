@@ -138,7 +138,7 @@ test.each<[string, () => unknown, RegExp]>([
   [
     "createSluice: a number among the rates",
     () => createSluice({ storage, rates: { requests: wrong({ perPrincipal: 4 }) } }),
-    /^createSluice: a limiter must have consume/,
+    /^createSluice: a limiter of rates\.requests must have consume/,
   ],
   [
     "createSluice: a rate of a process",

@@ -200,7 +200,8 @@ describe("requests", () => {
       outgoing.write("--b\r\nContent-Type: text/plain\r\n\r\n");
       send();
     });
-    expect(await closed).toBeLessThan(64 * 2 ** 20);
+    // 64 MiB are read so that the refusal arrives, and the kernel has some more
+    expect(await closed).toBeLessThan(96 * 2 ** 20);
   });
 });
 
