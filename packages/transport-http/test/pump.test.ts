@@ -150,7 +150,7 @@ describe("a reader", () => {
     "is dropped after one timeout, not two, if it reads a part of a chunk and stops",
     { tags: "slow" },
     async () => {
-      const idleMs = 900;
+      const idleMs = 2_000;
       const { region } = await createRegion(Buffer.alloc(24 * KiB * KiB));
       const { url, results } = await serveRegion(region, { idleMs });
       const socket = connect(Number(new URL(url).port), "127.0.0.1").on("error", () => {});
