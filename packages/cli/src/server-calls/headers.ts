@@ -23,7 +23,7 @@ export function headersFrom(
 
 function expanded(value: string, env: NodeJS.ProcessEnv): string {
   return value.replaceAll(
-    /\$\{(?:env:)?([A-Za-z_]\w*)(?::-([^}]*))?\}/g,
+    /\$\{(?:env:)?([A-Za-z_]\w*)(?::-([^{}]*))?\}/g,
     (_, name: string, other?: string) => {
       const set = env[name] || other;
       if (set !== undefined) return set;

@@ -50,17 +50,22 @@ function isFor({ path, isSecure }: Cookie, { pathname, protocol }: URL): boolean
 }
 
 function store(jar: Map<string, Cookie>, line: string, { pathname }: URL): void {
-  const [, name, value, rest = ""] = /^\s*([\w!#$%&'*+\-.^`|~]+)=([^;\s,]*)(.*)$/.exec(line) ?? [];
-  if (name === undefined || value === undefined || line.length > maxCookieSize) return;
-  const attribute = (wanted: string): string | undefined =>
-    new RegExp(`;\\s*${wanted}\\s*=\\s*([^;]*)`, "i").exec(rest)?.[1]?.trim();
-  const [maxAge, expires] = [attribute("max-age"), attribute("expires")];
+  if (line.length > maxCookieSize) return;
+  const [[name, value] = ["", ""], ...others] = line.split(";").map(readPair);
+  if (!/^[\w!#$%&'*+\-.^`|~]+$/.test(name) || /[\s,]/.test(value)) return;
+  const attributes = new Map(others.map(([key, text]) => [key.toLowerCase(), text]));
+  const [maxAge, expires] = [attributes.get("max-age"), attributes.get("expires")];
   const isOver =
     maxAge === undefined ? Date.parse(expires ?? "") < Date.now() : Number(maxAge) <= 0;
   jar.delete(name);
   if (isOver || jar.size >= maxCookies) return;
-  const path = attribute("path");
+  const path = attributes.get("path");
   const folder = pathname.slice(0, Math.max(1, pathname.lastIndexOf("/")));
-  const isSecure = /;\s*secure\s*(?:;|$)/i.test(rest);
+  const isSecure = attributes.has("secure");
   jar.set(name, { value, path: path?.startsWith("/") ? path : folder, isSecure });
+}
+
+function readPair(text: string): readonly [name: string, value: string] {
+  const [name = "", ...value] = text.split("=");
+  return [name.trim(), value.join("=").trim()];
 }

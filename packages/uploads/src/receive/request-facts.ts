@@ -50,7 +50,8 @@ export interface RequestFacts {
  */
 export function readFacts({ header }: Pick<PlainRequest, "header">): RequestFacts {
   // some clients send the header without a value
-  if (!/^\s*(?:identity)?\s*$/i.test(header("content-encoding") ?? ""))
+  const coding = header("content-encoding")?.trim() ?? "";
+  if (coding !== "" && coding.toLowerCase() !== "identity")
     throw uploadError("unsupported", "send the file as it is, without Content-Encoding");
   const transfer = header("transfer-encoding");
   if (transfer !== undefined && transfer.toLowerCase() !== "chunked")
