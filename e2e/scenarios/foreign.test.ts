@@ -45,6 +45,7 @@ const programs: readonly string[] = [
   "server.ts",
   "stdio-server.ts",
   "upload-server.ts",
+  "user-folders.ts",
 ];
 /** Examples that answer no requests, or that need Redis and are asked in `examples.test.ts`. */
 const apart: readonly string[] = [
@@ -147,7 +148,8 @@ async function startExample(name: string): Promise<string> {
   const port = await freePort();
   const path = await exampleAt(name, port);
   const folder = mkdtempSync(join(tmpdir(), "sluice-foreign-"));
-  for (const part of ["files", "inbox", "trials", "uploads"]) mkdirSync(join(folder, part));
+  for (const part of ["files", "inbox", "trials", "uploads", "users/alice", "users/bob"])
+    mkdirSync(join(folder, part), { recursive: true });
   writeFileSync(join(folder, "files/a.txt"), "hello");
   const endpoint = `http://127.0.0.1:${port}/mcp`;
   const { SLUICE_TOKEN: _token, SLUICE_KEYS: _keys, ...inherited } = process.env;
