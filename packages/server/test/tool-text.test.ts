@@ -87,10 +87,10 @@ test.each(Object.entries(cases))("read_file reads %s", async (name, expected) =>
 });
 
 test("lines around two bad bytes in a log are read, wherever they are, and by bytes", async () => {
-  const storage = createMemoryBackend({ "two-bad-bytes.log": fixture("two-bad-bytes.log") });
+  const storage = createMemoryBackend({ "two-bad-bytes.txt": fixture("two-bad-bytes.txt") });
   const { call } = createTooled({ storage });
-  const uri = "files://demo/two-bad-bytes.log";
-  const lines = Buffer.from(fixture("two-bad-bytes.log")).toString().split("\n");
+  const uri = "files://demo/two-bad-bytes.txt";
+  const lines = Buffer.from(fixture("two-bad-bytes.txt")).toString().split("\n");
   const bad = lines.findIndex((line) => line.includes("\ufffd"));
   expect(bad).toBeGreaterThan(0);
   const around = await call("read_file", { uri, range: `lines ${bad}-${bad + 2}` });

@@ -1,17 +1,14 @@
 import type { RequestingClient } from "@sluice/client";
 import { SluiceError } from "@sluice/core";
-import {
-  definedMembers,
-  encodeBase64,
-  FILE_KEYWORD,
-  UPLOADS_EXTENSION_ID,
-} from "@sluice/core/internal";
+import { definedMembers, encodeBase64, UPLOADS_EXTENSION_ID } from "@sluice/core/internal";
 import { readSendable, type SendableFile, type SendFolders } from "../confine/send-folders.ts";
 import { membersOf, type Members, isMembers } from "../messages/messages.ts";
 import { asksForFiles, type FileAnswers } from "./asked/file-answers.ts";
 import { callServer, createServerClient, listTools } from "./server-client.ts";
 import { optionalText, quoted, textArgument, type OwnToolCall } from "./tool-answer.ts";
+import { chooseTool, isAsText, type Taker } from "./choose-tool.ts";
 import { askAboveBytes, yesAdvice, type ToolContext } from "./tool-context.ts";
+import { type UploadAddress, uploadAddressIn } from "./upload-address.ts";
 
 /** How a file reached a tool: by a URI in its argument, because it asked, at an address it gave, or as its argument. */
 type SendWay = "uri" | "asked" | "url" | "base64" | "text";
@@ -84,109 +81,6 @@ interface FileSend {
   readonly file: SendableFile;
   readonly taker: Taker;
   readonly others: Members;
-}
-
-/** The tool that gets the file, and the argument that takes it. */
-interface Taker {
-  readonly tool: string;
-  readonly kind: "uri" | "base64" | "text" | "asks";
-  readonly argument?: string;
-  readonly isList?: boolean;
-}
-
-/** What a call says of the tool. */
-interface NamedTaker {
-  readonly tool: string | undefined;
-  readonly argument: string | undefined;
-  /** The argument gets the text of the file. */
-  readonly isText: boolean;
-}
-
-function isAsText({ as }: Members): boolean {
-  if (as === undefined || as === null || as === "") return false;
-  if (as === "text") return true;
-  throw new SluiceError("invalid_argument", 'bridge: as is "text", or left out');
-}
-
-function chooseTool(tools: readonly Members[], named: NamedTaker): Taker {
-  const { tool: name } = named;
-  if (name !== undefined) {
-    const listedTool = tools.find((tool) => tool["name"] === name);
-    if (listedTool) return takerOf(listedTool, named);
-    throw new SluiceError(
-      "not_found",
-      `bridge: the server has no tool ${JSON.stringify(name)}; pass one that it has`,
-    );
-  }
-  const takers = tools.map((tool) => takerOf(tool, named)).filter(({ kind }) => kind === "uri");
-  const [only, another] = takers;
-  if (only && !another) return only;
-  throw new SluiceError(
-    "invalid_argument",
-    only
-      ? "bridge: several tools take files; pass tool"
-      : "bridge: no tool says that it takes files; pass tool",
-  );
-}
-
-function takerOf({ name, inputSchema }: Members, { argument, isText }: NamedTaker): Taker {
-  const tool = String(name);
-  const properties = Object.entries(membersOf(membersOf(inputSchema)["properties"]));
-  if (isText) return textTaker(tool, properties, argument);
-  for (const [property, value] of properties) {
-    if (argument !== undefined && property !== argument) continue;
-    const schema = membersOf(value);
-    if (FILE_KEYWORD in schema) return { tool, kind: "uri", argument: property };
-    if (FILE_KEYWORD in membersOf(schema["items"]))
-      return { tool, kind: "uri", argument: property, isList: true };
-    if (isBase64(schema) || (argument !== undefined && isCalledBase64(property, schema)))
-      return { tool, kind: "base64", argument: property };
-  }
-  if (argument === undefined) return { tool, kind: "asks" };
-  throw properties.some(([property]) => property === argument)
-    ? new SluiceError(
-        "invalid_argument",
-        `bridge: nothing says that the argument ${quoted(argument)} of ${tool} takes base64; pass as: "text" to send it the text of the file`,
-      )
-    : noArgument(tool, argument);
-}
-
-/** An argument that takes a text gets the text of the file, when the call says so. */
-function textTaker(
-  tool: string,
-  properties: readonly (readonly [string, unknown])[],
-  argument: string | undefined,
-): Taker {
-  if (argument === undefined)
-    throw new SluiceError("invalid_argument", 'bridge: as: "text" needs argument; pass it');
-  const property = properties.find(([name]) => name === argument);
-  if (!property) throw noArgument(tool, argument);
-  const schema = membersOf(property[1]);
-  const types = [schema["type"]].flat();
-  if (FILE_KEYWORD in schema || isBase64(schema) || !types.some((type) => type === "string"))
-    throw new SluiceError(
-      "invalid_argument",
-      `bridge: the argument ${quoted(argument)} of ${tool} does not take a plain text; leave out as`,
-    );
-  return { tool, kind: "text", argument };
-}
-
-function noArgument(tool: string, argument: string): SluiceError {
-  return new SluiceError(
-    "invalid_argument",
-    `bridge: ${tool} has no argument ${quoted(argument)}; pass one that it has`,
-  );
-}
-
-function isBase64({ contentEncoding, format }: Members): boolean {
-  return contentEncoding === "base64" || format === "byte" || format === "base64";
-}
-
-/** Many servers say it in words only. */
-function isCalledBase64(property: string, { title, description }: Members): boolean {
-  return [property, title, description].some(
-    (words) => typeof words === "string" && /base-?64|b64/i.test(words),
-  );
 }
 
 /** SEP-2631: the server keeps the file under a URI, which the argument takes. */
@@ -368,65 +262,3 @@ export function textOf({ content }: Members): string {
 }
 
 const longestWords = 4_000;
-
-/** Where a tool's result says that a file goes. */
-interface UploadAddress {
-  readonly url: string;
-  readonly method: "PUT" | "POST";
-  readonly headers?: Readonly<Record<string, string>>;
-  /** Parts before the file, of a form. */
-  readonly fields?: Readonly<Record<string, string>>;
-  readonly maxBytes?: number;
-  /** What the tool is called again with. */
-  readonly uploadId?: string;
-}
-
-/**
- * Finds `upload_url` (or `uploadUrl`, `presigned_url`, `put_url`) with `method`, `headers` and `fields` in structured content.
- * A text of the result may be of anyone.
- */
-function uploadAddressIn({ structuredContent }: Members): UploadAddress | undefined {
-  return addressIn(membersOf(structuredContent), 0);
-}
-
-function addressIn(members: Members, level: number): UploadAddress | undefined {
-  for (const name of names) {
-    const url = members[name];
-    if (typeof url !== "string") continue;
-    const { method, max_bytes: maxBytes, upload_id: id, uploadId } = members;
-    const fields = textsOf(members["fields"]);
-    const isPost =
-      typeof method === "string" ? method.toUpperCase() === "POST" : fields !== undefined;
-    return {
-      url,
-      method: isPost ? "POST" : "PUT",
-      ...definedMembers({
-        headers: textsOf(members["headers"]),
-        fields,
-        maxBytes: typeof maxBytes === "number" ? maxBytes : undefined,
-        uploadId: textIn(id) ?? textIn(uploadId),
-      }),
-    };
-  }
-  if (level === maxLevels) return undefined;
-  for (const value of Object.values(members)) {
-    const address = isMembers(value) ? addressIn(value, level + 1) : undefined;
-    if (address) return address;
-  }
-  return undefined;
-}
-
-const names = ["upload_url", "uploadUrl", "presigned_url", "presignedUrl", "put_url"] as const;
-const maxLevels = 2;
-
-function textIn(value: unknown): string | undefined {
-  return typeof value === "string" ? value : undefined;
-}
-
-function textsOf(value: unknown): Record<string, string> | undefined {
-  if (!isMembers(value)) return undefined;
-  const texts = Object.entries(value).filter(
-    (entry): entry is [string, string] => typeof entry[1] === "string",
-  );
-  return texts.length === 0 ? undefined : Object.fromEntries(texts);
-}

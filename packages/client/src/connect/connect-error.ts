@@ -24,9 +24,9 @@ export function connectError({ origin }: URL, error: unknown): SluiceError {
   return new SluiceError(code, `client: connect: ${origin} ${hint}`, options);
 }
 
-type Row = readonly [SluiceErrorCode, string];
+type StatusFault = readonly [SluiceErrorCode, string];
 
-const codes: ReadonlyMap<unknown, Row> = new Map<unknown, Row>([
+const codes: ReadonlyMap<unknown, StatusFault> = new Map<unknown, StatusFault>([
   ["CLIENT_HTTP_UNEXPECTED_CONTENT", ["protocol", "is not an MCP server; check the endpoint"]],
   ["REQUEST_TIMEOUT", ["timeout", "did not answer in time"]],
 ]);

@@ -17,16 +17,22 @@ export function isFullDisk(error: unknown): boolean {
   return code === "no_space" || code === "ENOSPC" || code === "EDQUOT";
 }
 
-const denied: Row = ["permission_denied", "writing is not permitted here; choose another folder"];
-const elsewhere: Row = ["invalid_argument", "the file system takes no such name; choose another"];
-const busy: Row = [
+const denied: DiskFault = [
+  "permission_denied",
+  "writing is not permitted here; choose another folder",
+];
+const elsewhere: DiskFault = [
+  "invalid_argument",
+  "the file system takes no such name; choose another",
+];
+const busy: DiskFault = [
   "unavailable",
   "too many open files; close some, or raise the limit (ulimit -n)",
 ];
 
-type Row = readonly [SluiceErrorCode, string];
+type DiskFault = readonly [SluiceErrorCode, string];
 
-const rows: Readonly<Record<string, Row>> = {
+const rows: Readonly<Record<string, DiskFault>> = {
   ENOSPC: ["no_space", "the disk is full; make room or save elsewhere"],
   EDQUOT: ["no_space", "your quota is used up; delete files of yours or save elsewhere"],
   EACCES: denied,

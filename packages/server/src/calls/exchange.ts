@@ -144,8 +144,8 @@ export function sharedRequest(headers: Pick<Headers, "get">): Request | undefine
 
 /**
  * Where a handler leaves what the SDK cannot send: that of `resources/stream` a reply or a fault, that of any other resource
- * method the refusal of a caller that has to sign in first. A transport that can replace the HTTP response opens one for the request that it hands to the SDK; without
- * one the response is a download URL.
+ * method the refusal of a caller that has to sign in first. A transport that can replace the HTTP response opens one for the
+ * request that it hands to the SDK; without one the response is a download URL.
  */
 export interface ReplySlot {
   /**

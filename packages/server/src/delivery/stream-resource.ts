@@ -47,8 +47,8 @@ export interface StreamParts extends RegisteredParts {
 /**
  * Answers `resources/stream`: gives the result for the SDK to send, or rejects with a `ProtocolError`. Bytes, redirects and
  * faults go to the reply slot of the request: the transport opens it on the exchange (calls/exchange.ts) before the SDK has the
- * request, and sends what it finds there in place of the SDK's response. Order: identity → rate → key → access → scopes → describe → capability → size →
- * mode → grant → record.
+ * request, and sends what it finds there in place of the SDK's response. Order: identity → rate → key → access → scopes →
+ * describe → capability → size → mode → grant → record.
  */
 export async function streamResource(
   parts: StreamParts,

@@ -99,8 +99,8 @@ const accepted = "application/json, text/event-stream, */*";
 
 /**
  * The request itself if the SDK takes its `Accept`, or must refuse it; else a copy with one that it takes, which has no body:
- * pass that as `parsedBody`. The SDK rejects `application/json, *\/*`, which SEP-2532 (open question 4) requires of clients, and all else without
- * `text/event-stream`, although the response to `resources/stream` is never an event stream. A client that accepts no
+ * pass that as `parsedBody`. The SDK rejects `application/json, *\/*`, which SEP-2532 (open question 4) requires of clients,
+ * and all else without `text/event-stream`, although the response to `resources/stream` is never an event stream. A client that accepts no
  * JSON keeps its `Accept`, and is rejected.
  */
 function withSdkAccept(request: Request): Request {
