@@ -6,7 +6,8 @@ import { afterAll, vi } from "vitest";
 const { env } = process;
 
 const traces = () => ({
-  clock: vi.isFakeTimers() || vi.isMockFunction(Date.now) ? "replaced" : "real",
+  clock:
+    vi.isFakeTimers() || [Date.now, performance.now].some(vi.isMockFunction) ? "replaced" : "real",
   // another object is not what a child process gets, and nothing that is stubbed in it goes again
   ownEnvironment: process.env === env,
   environment: { ...process.env },
