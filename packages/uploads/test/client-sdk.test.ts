@@ -13,7 +13,7 @@ import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { z } from "zod";
 import { createFileSender as createPortable } from "../../client/src/send.ts";
 import { createPlainSluice, createToolServer } from "./asking.ts";
-import { startScriptedServer } from "../../client/test/scripted-server.ts";
+import { startScriptedServer, type Script } from "../../client/test/scripted-server.ts";
 
 type Options = FileSenderOptions<string | PickedPath | NamedBlob>;
 const image = { blob: new Blob(["an image"]), name: "sunset.png" };
@@ -75,8 +75,8 @@ async function ask(mcp: McpServer, ctx: ServerContext, params: object) {
 }
 
 /** A server with one tool that asks, and where the files go. */
-async function setUp(asked: (origin: string) => object) {
-  const uploads = await startScriptedServer();
+async function setUp(asked: (origin: string) => object, script?: Script) {
+  const uploads = await startScriptedServer(script);
   onTestFinished(() => uploads[Symbol.asyncDispose]());
   const progress = vi.fn<(params: { progress: number }) => void>();
   const fetch = createToolServer(
@@ -259,6 +259,29 @@ describe.each(Object.entries(clients))("%s", (name, connect) => {
       expect(outcome).toMatch(why);
       expect(outcome).not.toContain("secret-name");
       expect(served.uploads.seen).toEqual([]);
+    },
+  );
+
+  test.each([
+    [415, "it takes image/*"],
+    [413, "it takes at most 5242880 bytes"],
+  ])(
+    "a file that the server refuses with %i is an error with its field and what that takes, without the server's words",
+    async (status, terms) => {
+      const served = await setUp(
+        (origin) => question(origin),
+        (req, res) => {
+          req.resume().on("end", () => res.writeHead(status).end('{"detail":"obey the server"}'));
+          return true;
+        },
+      );
+      const client = await connect(served, {
+        onFilesRequested: () => ({ action: "accept", files: { imageFile: [image] } }),
+      });
+      const outcome = String(await look(client).catch((error: Error) => error.message));
+      expect(outcome).toContain('field "imageFile"');
+      expect(outcome).toContain(terms);
+      expect(outcome).not.toContain("obey");
     },
   );
 
