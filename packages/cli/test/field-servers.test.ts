@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import {
   error,
   startFieldPeer,
@@ -64,9 +64,18 @@ const undiscovered: Readonly<Record<string, (response: Answer, request: PeerRequ
       response.writeHead(200, json).end('{"jsonrpc":"2.0","error":{"code":-32600,"message":"x"}}'),
   };
 
-test.each(Object.entries(undiscovered))(
-  "ls and get go on with initialize after %s to server/discover",
-  async (_, answer) => {
+/** Those after which the commands wait until their limit of time. */
+const silent = new Set([
+  "202",
+  "silence",
+  "a silent stream",
+  "an empty stream",
+  "an error without an id",
+]);
+
+describe.each(Object.entries(undiscovered))("after %s to server/discover", (name, answer) => {
+  const tags = silent.has(name) ? ["slow"] : [];
+  test("ls and get go on with initialize", { tags }, async () => {
     const peer = await startFieldPeer((request, response) =>
       request.method === "server/discover" ? answer(response, request) : undefined,
     );
@@ -79,8 +88,8 @@ test.each(Object.entries(undiscovered))(
     expect(await readFile(join(folder, "a.txt"), "utf8")).toBe("content");
     // what it does not declare it is not asked for
     expect(peer.methods).not.toContain("resources/stream");
-  },
-);
+  });
+});
 
 test("a server that requires a token is not asked twice", async () => {
   const peer = await startFieldPeer((_request, response) => response.writeHead(401).end());
