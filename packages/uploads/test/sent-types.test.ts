@@ -9,7 +9,7 @@ import { expect, test } from "vitest";
 import { authorizeUpload } from "../src/files-sep-2631/file-transfer.ts";
 import type { FileUris } from "../src/files-sep-2631/file-uri.ts";
 import { createKindDetector } from "../src/checks/detect-kind.ts";
-import { kindOf } from "../src/checks/file-kind.ts";
+import { judgeKind } from "../src/checks/file-kind.ts";
 import { createFakeSlots } from "./asking.ts";
 import { ordinaryFiles } from "./ordinary-kinds.ts";
 
@@ -87,7 +87,7 @@ test("a file of every kind is taken under a bare name and under its own extensio
         typeOfExtension: (wanted: string) => mime.getType(`.${wanted}`),
       };
       try {
-        kindOf(clues, accept);
+        judgeKind(clues, accept);
       } catch {
         refused.push(`${name}: ${type}`);
       }

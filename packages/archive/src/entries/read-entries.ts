@@ -8,8 +8,6 @@ import { uniquePaths } from "../names/entry-paths.ts";
 export interface ArchiveFile {
   /** Legal key, below the prefix of the set. */
   readonly key: string;
-  readonly lastModified?: Date;
-  readonly size?: number;
   /** Opens the file once. Gives `undefined`, or rejects with `not_found`, if it is gone by now. */
   open(options: { readonly signal?: AbortSignal }): Promise<OpenedObject | undefined>;
 }

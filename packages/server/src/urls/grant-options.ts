@@ -129,7 +129,7 @@ export function ensureLinkTerms(
 }
 
 /** Life of a link that is not told its own, in milliseconds. */
-export function linkTtlMs({ ttlMs, maxTtlMs = usualTtlMs }: LinkRules): number {
+export function usualLinkTtlMs({ ttlMs, maxTtlMs = usualTtlMs }: LinkRules): number {
   return ttlMs ?? Math.min(usualTtlMs, maxTtlMs);
 }
 

@@ -21,14 +21,14 @@ import { advised } from "../faults/advice.ts";
 import {
   ensureGrantOptions,
   ensureLinkRules,
-  linkTtlMs,
+  usualLinkTtlMs,
   type GrantOptions,
   type LinkRules,
   type LinkTerms,
   type LinkUse,
   type TokenForm,
 } from "./grant-options.ts";
-import { linkKey, OpenGrant, SealedGrants, unversioned, type GrantKind } from "./open-grant.ts";
+import { formatLinkFacts, OpenGrant, SealedGrants, unversioned, type GrantKind } from "./open-grant.ts";
 
 interface ClaimedAnswer {
   /** Tag of the principal. */
@@ -173,14 +173,14 @@ export class Grants {
   ): Promise<MintedLink | undefined> {
     const { links, linkTokens } = this.#parts;
     const use = askedUse ?? links.use ?? "window";
-    const key = linkKey(name, { minter: identity.principal, disposition });
+    const key = formatLinkFacts(name, { minter: identity.principal, disposition });
     const limit = maxKeyBytes("link", linkTokens === "stored");
     if (new TextEncoder().encode(key).length > limit)
       throw advised(
         "too_large",
         `The claims of this principal do not fit into a link: at most ${limit} bytes`,
       );
-    const claims = { key, use, ttlMs: ttlMs ?? linkTtlMs(links), etag };
+    const claims = { key, use, ttlMs: ttlMs ?? usualLinkTtlMs(links), etag };
     const minted = await this.#issue("link", identity, claims);
     return minted && { ...minted, use };
   }

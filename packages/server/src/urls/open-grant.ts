@@ -26,7 +26,7 @@ interface LinkFacts {
 }
 
 /** The key of a link's token: what it is for, and the principal that it acts for. */
-export function linkKey(name: string, { minter, disposition }: LinkFacts): string {
+export function formatLinkFacts(name: string, { minter, disposition }: LinkFacts): string {
   return JSON.stringify([name, disposition, minter && onlyPrincipal(minter)]);
 }
 
@@ -74,7 +74,7 @@ export class OpenGrant {
     this.issuedAt = issuedAt;
     this.expiresAt = expiresAt;
     if (kind === "link") {
-      // what is in the seal was made by linkKey
+      // what is in the seal was made by formatLinkFacts
       const [name, disposition, minter] = JSON.parse(key) as [string, LinkDisposition, Principal?];
       const { sessionId } = minter ?? {};
       this.name = name;

@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { SluiceError, tokenLifetimes } from "@sluice/core";
 import { clockSkewMs, systemClock, within } from "@sluice/core/internal";
+import { keyPrefix, leadKey } from "./redis-keys.ts";
 
 /**
  * A client of a Redis server, or of one that speaks its protocol: `Redis` and `Cluster` of ioredis, and what
@@ -96,11 +97,6 @@ return {time[1] .. string.format('%03d', math.floor(time[2] / 1000)), policy}
 /** Lua that reads the greatest lead from its key. No process may have a greater one than is allowed. */
 export function leadIn(key: string): string {
   return `math.min(tonumber(redis.call('GET', ${key}) or 0), ${maxClockDriftMs})`;
-}
-
-/** Name of the key with the greatest lead that the clock of a process had over that of Redis, in milliseconds. */
-export function leadKey(prefix: string): string {
-  return `${prefix}lead`;
 }
 
 /** Sends commands. What Redis does not answer in time, or answers with an error, is `unavailable`. */
@@ -323,24 +319,6 @@ function senderOf(redis: RedisClient): Send | undefined {
 
 /** How long a response is waited for, unless told: two commands, where a script was not known, included. */
 export const defaultTimeoutMs = 2_000;
-
-/**
- * What every key begins with: the prefix of the deployment and the version of the format. Another version has other
- * keys, so that processes of two versions never misread each other's.
- */
-export function keyPrefix({ prefix = "{sluice}:" }: Pick<RedisOptions, "prefix">): string {
-  return `${prefix}${formatVersion}:`;
-}
-
-const formatVersion = 1;
-
-/** Redis forgets a key this much later than it may: clocks differ, and an expired entry counts as expired anyway. */
-export const graceMs = 60_000;
-
-/** For how long Redis keeps the key of something that ends then, in milliseconds. */
-export function lifeOf(now: number, expiresAt: number): number {
-  return Math.max(1, expiresAt - now) + graceMs;
-}
 
 /** The error for a response that no script of ours gives. */
 export function unreadable(operation: string): SluiceError {

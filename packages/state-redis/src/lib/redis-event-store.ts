@@ -17,14 +17,8 @@ import {
   openScript,
   readScript,
 } from "./event-scripts.ts";
-import {
-  createCommander,
-  keyPrefix,
-  lifeOf,
-  unreadable,
-  type RedisOptions,
-  type Script,
-} from "./redis-client.ts";
+import { createCommander, unreadable, type RedisOptions, type Script } from "./redis-client.ts";
+import { keyPrefix, lifeOf } from "./redis-keys.ts";
 
 /**
  * An event store that any number of processes share, so that a stream can be picked up again in

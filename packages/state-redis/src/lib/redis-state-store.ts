@@ -11,13 +11,10 @@ import { leaseAllowance, leaseCharge, leaseMs } from "@sluice/state/internal";
 import {
   createCommander,
   defaultTimeoutMs,
-  graceMs,
-  keyPrefix,
-  leadKey,
-  lifeOf,
   unreadable,
   type RedisOptions,
 } from "./redis-client.ts";
+import { graceMs, keyPrefix, leadKey, lifeOf } from "./redis-keys.ts";
 import {
   bindSessionScript,
   claimScript,

@@ -1,12 +1,6 @@
 import type { UploadLease, UploadStore, WriterOutcome } from "@sluice/state";
-import {
-  createCommander,
-  keyPrefix,
-  lifeOf,
-  unreadable,
-  type RedisOptions,
-  type Script,
-} from "./redis-client.ts";
+import { createCommander, unreadable, type RedisOptions, type Script } from "./redis-client.ts";
+import { keyPrefix, lifeOf } from "./redis-keys.ts";
 import {
   claimFileScript,
   dropFileScript,

@@ -6,7 +6,8 @@ import {
   type StorageBackend,
   type WatchOptions,
 } from "@sluice/storage";
-import { createCommander, keyPrefix, type Commander, type RedisOptions } from "./redis-client.ts";
+import { createCommander, type Commander, type RedisOptions } from "./redis-client.ts";
+import { keyPrefix } from "./redis-keys.ts";
 
 /** Options of `shareChanges`. */
 export interface ShareChangesOptions {

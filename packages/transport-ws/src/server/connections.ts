@@ -81,7 +81,7 @@ export class Connections {
       else this.#emptied.push(resolve);
     });
     for (const { channel } of this.#open) {
-      if (channel.isIdle) channel.end(closing);
+      if (channel.hasNoOpenCall) channel.end(closing);
       else channel.onidle = () => channel.end(closing);
     }
     if (!(await isInTime(empty, deadlineMs, signal))) {

@@ -73,7 +73,7 @@ export class ServerChannel implements Transport {
   }
 
   /** True when no request waits for its response or for bytes. Subscriptions do not count: they last. */
-  get isIdle(): boolean {
+  get hasNoOpenCall(): boolean {
     return this.#unanswered.size === 0 && this.#binary?.isIdle !== false;
   }
 
@@ -121,7 +121,7 @@ export class ServerChannel implements Transport {
   /** Bytes behind a response keep a connection from being idle, and hold up no other message. */
   async #goOn(followed: Promise<number>): Promise<void> {
     const streams = await followed;
-    if (streams > 0 && this.isIdle) this.onidle?.();
+    if (streams > 0 && this.hasNoOpenCall) this.onidle?.();
   }
 
   /** Ends the connection for a reason. The first reason counts. */
@@ -190,7 +190,7 @@ export class ServerChannel implements Transport {
   }
 
   #settle(id: RequestId): void {
-    if (this.#unanswered.delete(id) && this.isIdle) this.onidle?.();
+    if (this.#unanswered.delete(id) && this.hasNoOpenCall) this.onidle?.();
   }
 
   /** Counts one frame. Above the rate the channel stops reading: the rest waits in the peer's own send buffer. */

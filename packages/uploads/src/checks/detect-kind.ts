@@ -1,5 +1,5 @@
 import { canonicalType } from "@sluice/core/internal";
-import { type FileKind, kindOf, wrongType } from "./file-kind.ts";
+import { type FileKind, judgeKind, wrongType } from "./file-kind.ts";
 import { readFirstBytes } from "./first-bytes.ts";
 
 /** Bytes at the beginning of a file that are looked at. */
@@ -11,7 +11,7 @@ export interface KindDetector {
   add(chunk: Uint8Array): Promise<unknown> | undefined;
   /** Whether what comes next may change the answer. */
   needsMore(): boolean;
-  /** Media type of the file, by what has come. Rejects with `unsupported` as {@link kindOf} throws it. */
+  /** Media type of the file, by what has come. Rejects with `unsupported` as {@link judgeKind} throws it. */
   kind(): Promise<string>;
 }
 
@@ -91,7 +91,7 @@ async function detectKind(
     import("mime"),
   ]);
   const bytes = await readFirstBytes(head, fileTypeFromBuffer);
-  return kindOf(
+  return judgeKind(
     {
       name,
       declaredType,

@@ -39,7 +39,7 @@ export interface FileKind {
  * `unsupported` only for what runs and is called something harmless. Where types are asked for, throws it for a file
  * that is of none of them, and when name, declared type and bytes do not agree.
  */
-export function kindOf(clues: KindClues, accept: readonly string[]): FileKind {
+export function judgeKind(clues: KindClues, accept: readonly string[]): FileKind {
   const declaration = toldOf(clues);
   return accept.length === 0 || accept.includes("*/*")
     ? anyKind(clues, declaration)
