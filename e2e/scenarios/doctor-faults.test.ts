@@ -87,6 +87,17 @@ test.concurrent.each([3_600_000, -3_600_000])("a clock that is off by %i ms", as
   expect(await causes(site.url)).toEqual(["clock"]);
 });
 
+test.concurrent("a token that is refused by a clock that is off: both are told", async () => {
+  await using site = await startBehind({
+    answer(_request, response) {
+      const date = new Date(Date.now() + 3_600_000).toUTCString();
+      response.writeHead(401, { date, "www-authenticate": 'Bearer error="invalid_token"' }).end();
+      return true;
+    },
+  });
+  expect(await causes(site.url, { token: "t" })).toEqual(["clock", "sign-in"]);
+});
+
 test.concurrent("an endpoint that redirects", { tags: "slow" }, async () => {
   await using site = await startBehind({
     answer(request, response) {

@@ -22,8 +22,11 @@ describe("forged slots", () => {
       ]);
       expect(await refused.json()).toMatchObject({ title: "Too Many Requests" });
     }
-    const looked = await fetch(`${url}/uploads/forged`, { headers: bearer("alice") });
-    expect(looked.status).toBe(429);
+    for (const accept of ["*/*", "text/html"]) {
+      const headers = { ...bearer("alice"), accept };
+      const looked = await fetch(`${url}/uploads/forged`, { headers });
+      expect([looked.status, looked.headers.has("retry-after")]).toEqual([429, true]);
+    }
     expect((await post((await slot()).url)).status).toBe(201);
     expect(records.at(-1)).toMatchObject({ step: "receive", outcome: "complete" });
   });

@@ -88,6 +88,11 @@ interface Stage {
 const stages: readonly Stage[] = [
   {
     probe: probeSession,
+    // a wrong clock is why a token or a certificate is refused, and the refusal is told beside it
+    checks: [checkClock],
+    goesOn: true,
+  },
+  {
     checks: [
       checkName,
       checkCertificate,
@@ -100,7 +105,6 @@ const stages: readonly Stage[] = [
       checkEndpoint,
     ],
   },
-  { checks: [checkClock], goesOn: true },
   { checks: [checkRenewal], goesOn: true, direction: "neither" },
   { checks: [checkCapability], direction: "download" },
   { probe: probeGrant, checks: [checkPublicUrl], direction: "download" },

@@ -53,9 +53,9 @@ export function createPageRoutes(
       return htmlReply(request.method, { status: 200, text: pageOf(page, hostName) });
     } catch (error) {
       const reportedError = await throttled(request, error);
-      const { status, text } = failurePage(reportedError);
-      if (status >= 500) onError(error);
-      return htmlReply(request.method, { status, text, headers: retryHeaders(reportedError) });
+      const reply = failureReply(request.method, reportedError);
+      if (reply.status >= 500) onError(error);
+      return reply;
     }
   }
 
@@ -167,6 +167,11 @@ interface HtmlAnswer {
   readonly headers?: readonly string[];
 }
 
+/** A page that says what failed. */
+function failureReply(method: string, error: unknown): Reply {
+  return htmlReply(method, { ...failurePage(error), headers: retryHeaders(error) });
+}
+
 /** A page, with the headers that protect it. */
 function htmlReply(method: string, { status, text, headers = [] }: HtmlAnswer): Reply {
   const bytes = new TextEncoder().encode(text).length;
@@ -251,7 +256,7 @@ export async function showSlotPage(
 
 /** Says on a page why there is none for a slot. */
 export function refusedSlotPage(error: unknown): Reply {
-  return htmlReply("GET", failurePage(error));
+  return failureReply("GET", error);
 }
 
 function questionOfSlot(slot: OpenSlot, url: string): PageQuestion {
