@@ -6,7 +6,7 @@ import {
   STREAM_METHOD,
 } from "@sluice/core/internal";
 import type { HopExchange, HopAnswer } from "../net/exchange.ts";
-import type { SessionCredentials } from "../net/hop-headers.ts";
+import type { SessionCredentials } from "../net/request-headers.ts";
 
 /** What both versions of the SDK's `Client` have. */
 export interface RequestingClient {

@@ -1,6 +1,6 @@
 import type { DeliveryMode } from "@sluice/core/internal";
 import type { HopExchange, HopAnswer } from "../net/exchange.ts";
-import type { SessionCredentials } from "../net/hop-headers.ts";
+import type { SessionCredentials } from "../net/request-headers.ts";
 import type { AcceptedUrl, UrlPolicy } from "../trust/accept-url.ts";
 import type { HopScope } from "../trust/classify-address.ts";
 

@@ -7,7 +7,7 @@ import {
 } from "@sluice/core/internal";
 import { acceptUrl, type AcceptedUrl } from "../trust/accept-url.ts";
 import type { HopAnswer } from "../net/exchange.ts";
-import { hopHeaders, type HopDemand } from "../net/hop-headers.ts";
+import { hopHeaders, type HopDemand } from "../net/request-headers.ts";
 import { isRedirect, retryAfterOf } from "../net/http-status.ts";
 import { unanswered, withDeadline } from "../net/timeouts.ts";
 import { checkAnswer, ensureNamed, type CheckedAnswer, type RangeDemand } from "./check-answer.ts";

@@ -10,7 +10,7 @@ import {
 } from "@sluice/core/internal";
 import { transferTimeouts } from "../download/stream-options.ts";
 import type { HopExchange, HopAnswer } from "../net/exchange.ts";
-import { hopHeaders } from "../net/hop-headers.ts";
+import { hopHeaders } from "../net/request-headers.ts";
 import { isRedirect, retryAfterOf } from "../net/http-status.ts";
 import { unanswered, withDeadline } from "../net/timeouts.ts";
 import {

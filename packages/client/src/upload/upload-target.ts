@@ -3,7 +3,7 @@ import { bearerOf, definedMembers } from "@sluice/core/internal";
 import { acceptUrl, type UrlPolicy } from "../trust/accept-url.ts";
 import type { HopScope } from "../trust/classify-address.ts";
 import type { FormShape } from "./send/multipart.ts";
-import type { SessionCredentials } from "../net/hop-headers.ts";
+import type { SessionCredentials } from "../net/request-headers.ts";
 
 /** Where bytes go, after every check that needs no network. */
 export interface UploadTarget {

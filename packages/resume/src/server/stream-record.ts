@@ -2,7 +2,7 @@ import type { RpcId } from "@sluice/core/internal";
 import type { StreamPage } from "@sluice/state";
 import type { RerunRecord } from "../stream/rerun.ts";
 
-/** Data of a stream in the event store besides its events, as JSON. */
+/** Data of a stream besides its events, as JSON: written once, when it opens. What changes with the writer is in `claim`. */
 export interface StreamRecord {
   readonly requestId: RpcId;
   readonly sessionId: string;

@@ -1,6 +1,6 @@
 import { SluiceError } from "@sluice/core";
 import { progressBytes, retryDelayMs, sleep } from "@sluice/core/internal";
-import { hopHeaders } from "../../net/hop-headers.ts";
+import { hopHeaders } from "../../net/request-headers.ts";
 import type { ClientSession, UploadTarget } from "../upload-target.ts";
 import type { SendSettings } from "./outgoing-file.ts";
 import type { SenderAnswer, SenderRequest } from "./sender.ts";
