@@ -64,6 +64,7 @@ const chapters = {
     "async",
     "errors",
     "bytes",
+    "files",
     "transfer",
     "wire",
     "headers",
