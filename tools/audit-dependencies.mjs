@@ -4,6 +4,7 @@ import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { isMain } from "./is-main.mjs";
 
 /**
  * What an audit means: `{ findings, dependencies }`, or `{ skipped }` with the reason why there were no advisories to be
@@ -41,7 +42,7 @@ function isRefusal(said) {
   );
 }
 
-if (process.argv[1] === fileURLToPath(import.meta.url)) {
+if (isMain(import.meta.url)) {
   const root = dirname(dirname(fileURLToPath(import.meta.url)));
   const { packageManager } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
   const pnpm = ["--yes", "--loglevel=error", packageManager];

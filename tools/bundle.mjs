@@ -5,6 +5,7 @@ import { existsSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { rolldown, RolldownMagicString } from "rolldown";
+import { isMain } from "./is-main.mjs";
 
 const packages = fileURLToPath(new URL("../packages/", import.meta.url));
 const isScript = /\.js(?:\.map)?$/;
@@ -125,7 +126,7 @@ export async function bundle(name, plugins = [pureConstants], dist = join(packag
   await write("modules/", plugins, { preserveModules: true, preserveModulesRoot: source });
 }
 
-if (process.argv[1] === fileURLToPath(import.meta.url)) {
+if (isMain(import.meta.url)) {
   const isBuilt = (name) => existsSync(join(packages, name, "tsconfig.build.json"));
   const named = process.argv.slice(2).map((name) => name.replace(/^@sluice\//, ""));
   const wanted = named.length === 0 ? readdirSync(packages).filter(isBuilt) : named;

@@ -6,6 +6,7 @@ import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseSync } from "vite";
+import { isMain } from "./is-main.mjs";
 import { isInternal, packagesOf } from "./options-reference.mjs";
 
 /** Maximum of all packages together: each value is a name that we keep for all of a major version. */
@@ -85,7 +86,7 @@ export function readRepository(root) {
   };
 }
 
-if (process.argv[1] === fileURLToPath(import.meta.url)) {
+if (isMain(import.meta.url)) {
   const { values, pages } = readRepository(dirname(dirname(fileURLToPath(import.meta.url))));
   const findings = checkExports(values, pages);
   for (const owner of new Set(values.map((value) => value.owner)))

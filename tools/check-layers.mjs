@@ -4,6 +4,7 @@ import { readdirSync, readFileSync, existsSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { builtinModules } from "node:module";
+import { isMain } from "./is-main.mjs";
 
 /** What each package may import of this workspace. Everything else is upward or sideways. */
 const mayImport = {
@@ -64,6 +65,7 @@ const chapters = {
     "async",
     "errors",
     "bytes",
+    "files",
     "transfer",
     "wire",
     "headers",
@@ -308,7 +310,7 @@ function checkRepository(root) {
   return findings;
 }
 
-if (process.argv[1] === fileURLToPath(import.meta.url)) {
+if (isMain(import.meta.url)) {
   const findings = checkRepository(dirname(dirname(fileURLToPath(import.meta.url))));
   for (const finding of findings) console.error(finding);
   if (findings.length > 0) process.exit(1);

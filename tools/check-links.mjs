@@ -5,6 +5,7 @@ import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { basename, dirname, join, normalize, relative } from "node:path";
 import { fileURLToPath } from "node:url";
+import { isMain } from "./is-main.mjs";
 
 const withoutFences = (markdown) => markdown.replaceAll(/^```[\s\S]*?^```$/gm, "");
 
@@ -54,7 +55,7 @@ export function followMoves(file, markdown, read, files) {
   });
 }
 
-if (process.argv[1] === fileURLToPath(import.meta.url)) {
+if (isMain(import.meta.url)) {
   const root = dirname(dirname(fileURLToPath(import.meta.url)));
   const read = (path) => {
     const full = join(root, path);

@@ -8,6 +8,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { freePort } from "./free-port.mjs";
+import { isMain } from "./is-main.mjs";
 import { packageManifest, withDependencies } from "./pack.mjs";
 import { startRegistry } from "./packed-registry.mjs";
 import { plainSettings, run, start, stop, stopAll, untilListening } from "./shell-lines.mjs";
@@ -66,7 +67,7 @@ async function tryLines({ serving, saving, name, copies }, folder) {
   }
 }
 
-if (process.argv[1] === fileURLToPath(import.meta.url)) {
+if (isMain(import.meta.url)) {
   const folder = mkdtempSync(join(tmpdir(), "sluice-npx-"));
   try {
     await tryLines(npxLines(readFileSync(join(root, "README.md"), "utf8")), folder);

@@ -6,6 +6,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { freePort } from "./free-port.mjs";
+import { isMain } from "./is-main.mjs";
 import { plainSettings, run, start, stop, stopAll, untilListening } from "./shell-lines.mjs";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
@@ -106,7 +107,7 @@ async function paste({ steps, serving }, folder) {
   return steps.length + 1;
 }
 
-if (process.argv[1] === fileURLToPath(import.meta.url)) {
+if (isMain(import.meta.url)) {
   const markdown = readFileSync(join(root, "README.md"), "utf8");
   const steps = readSteps(markdown, "## Add it to a server", "## What you get");
   const findings = lint(steps);

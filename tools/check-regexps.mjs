@@ -5,6 +5,7 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { check } from "recheck";
 import { parseSync } from "vite";
+import { isMain } from "./is-main.mjs";
 
 /**
  * The expressions in a source: `{ line, pattern, flags }`, or `{ line, unread }` for a `RegExp` whose pattern
@@ -122,7 +123,7 @@ function sources(root) {
   );
 }
 
-if (process.argv[1] === fileURLToPath(import.meta.url)) {
+if (isMain(import.meta.url)) {
   const root = dirname(dirname(fileURLToPath(import.meta.url)));
   const findings = [];
   let count = 0;

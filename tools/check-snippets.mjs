@@ -6,6 +6,7 @@ import { execFileSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { isMain } from "./is-main.mjs";
 
 const fence = /^```ts([^\n]*)\n([\s\S]*?)^```$/gm;
 
@@ -101,7 +102,7 @@ export function createFinder(files, read) {
   };
 }
 
-if (process.argv[1] === fileURLToPath(import.meta.url)) {
+if (isMain(import.meta.url)) {
   const root = dirname(dirname(fileURLToPath(import.meta.url)));
   const isFixing = process.argv.includes("--fix");
   const read = (path) => {

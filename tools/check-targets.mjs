@@ -4,6 +4,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseSync } from "vite";
+import { isMain } from "./is-main.mjs";
 
 /** What throws for a target that a client may send. */
 const throwing = new Set(["URL", "Request", "decodeURI", "decodeURIComponent"]);
@@ -86,7 +87,7 @@ function sources(root) {
   );
 }
 
-if (process.argv[1] === fileURLToPath(import.meta.url)) {
+if (isMain(import.meta.url)) {
   const root = dirname(dirname(fileURLToPath(import.meta.url)));
   const files = sources(root);
   const findings = files.flatMap((file) =>

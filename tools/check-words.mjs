@@ -5,6 +5,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseSync } from "vite";
+import { isMain } from "./is-main.mjs";
 
 /**
  * Each habit has a name, the texts in which it is one (`prose`, `comment`, `string`, `code`, `title`), what to write in its
@@ -238,7 +239,7 @@ const isHeld = (file) =>
 
 const isTest = (file) => /\.test\.(?:ts|mjs)$/.test(file);
 
-if (process.argv[1] === fileURLToPath(import.meta.url)) {
+if (isMain(import.meta.url)) {
   const root = dirname(dirname(fileURLToPath(import.meta.url)));
   const patterns = ["*.md", "*.ts", "*.mjs", "--cached", "--others", "--exclude-standard"];
   const files = execFileSync("git", ["ls-files", ...patterns], { cwd: root, encoding: "utf8" })

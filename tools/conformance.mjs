@@ -8,6 +8,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
+import { isMain } from "./is-main.mjs";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const suite = ["--package=node@24", "--package=@modelcontextprotocol/conformance@0.2.0-alpha.12"];
@@ -84,7 +85,7 @@ function total(scores) {
   return `${text({ passed, failed })} in ${scores.size} scenarios`;
 }
 
-if (process.argv[1] === fileURLToPath(import.meta.url)) {
+if (isMain(import.meta.url)) {
   let broken = 0;
   for (const revision of revisions) {
     const [plain, attached] = await Promise.all([measure(revision), measure(revision, "--attach")]);

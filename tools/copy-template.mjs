@@ -4,6 +4,7 @@ import { spawnSync } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
+import { isMain } from "./is-main.mjs";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const template = join(root, "templates", "storage-plugin");
@@ -44,7 +45,7 @@ export function vendorPackages(target) {
   writeFileSync(path, `${JSON.stringify(manifest, undefined, 2)}\n`);
 }
 
-if (process.argv[1] === fileURLToPath(import.meta.url)) {
+if (isMain(import.meta.url)) {
   const target = resolve(process.argv[2] ?? "");
   if (process.argv[2] === undefined || existsSync(target)) {
     console.error("usage: npm run template -- FOLDER   (one that is not there yet)");

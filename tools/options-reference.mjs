@@ -4,6 +4,7 @@ import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseSync } from "vite";
+import { isMain } from "./is-main.mjs";
 
 const width = 118;
 
@@ -230,7 +231,7 @@ export function packagesOf(root) {
   });
 }
 
-if (process.argv[1] === fileURLToPath(import.meta.url)) {
+if (isMain(import.meta.url)) {
   const root = dirname(dirname(fileURLToPath(import.meta.url)));
   const read = (path) => {
     try {

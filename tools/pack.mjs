@@ -4,6 +4,7 @@ import { spawnSync } from "node:child_process";
 import { mkdirSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
+import { isMain } from "./is-main.mjs";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const read = (file) => JSON.parse(readFileSync(join(root, file), "utf8"));
@@ -61,7 +62,7 @@ export function packAll(folder, names) {
   return packed;
 }
 
-if (process.argv[1] === fileURLToPath(import.meta.url)) {
+if (isMain(import.meta.url)) {
   const [folder, ...named] = process.argv.slice(2);
   const names = named.map(folderOf);
   if (folder === undefined) {

@@ -120,6 +120,7 @@ const tasks = {
     run(process.execPath, "tools/check-template.mjs");
     run(process.execPath, "tools/check-readme.mjs");
     run(process.execPath, "tools/check-npx.mjs");
+    run(process.execPath, "tools/check-runtimes.mjs");
     program("e2e/storage-matrix/main.ts");
     run("knip");
   },

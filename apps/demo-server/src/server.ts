@@ -1,7 +1,7 @@
 // The example server: an MCP server in Express whose resources are files of a folder, a bucket, a
 // container or a drive, notes in memory, and what is made when it is asked for: a report and an archive. They leave it as
 // plain bytes. One setting says where the files are: see ../README.md
-import { mkdtempSync } from "node:fs";
+import { mkdtempSync, realpathSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -49,7 +49,7 @@ export function createApp({ storage, received, ...options }: AppOptions): Expres
   return createMcpExpressApp().use(toNodeHandler(createHandler({ sluice, create, uploads })));
 }
 
-if (process.argv[1] === fileURLToPath(import.meta.url)) {
+if (realpathSync(process.argv[1]!) === fileURLToPath(import.meta.url)) {
   const { SLUICE_STORAGE = ".", SLUICE_REDIRECT_ORIGINS, PORT = "3000" } = process.env;
   const endpoint = `http://127.0.0.1:${PORT}/mcp`;
   try {

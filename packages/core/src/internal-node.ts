@@ -16,3 +16,4 @@ export {
   type ReaderWatchOptions,
 } from "./sockets/reader-watch.ts";
 export { minRoomBytes, staleConnection } from "./sockets/socket-inlet.ts";
+export { completeHandle, openHandle } from "./files/open-handle.ts";

@@ -173,6 +173,8 @@ describe("a store in memory", () => {
 
   test("a cluster worker gets no own store", () => {
     vi.spyOn(process, "getBuiltinModule").mockReturnValue({ isWorker: true });
-    expect(() => createMemoryStateStore()).toThrow("not shared between cluster workers");
+    expect(() => createMemoryStateStore()).toThrow(
+      /not shared between cluster workers; pass `stores: createRedisStores.*fork mode/,
+    );
   });
 });

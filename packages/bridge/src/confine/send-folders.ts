@@ -1,8 +1,9 @@
-import { realpath, type FileHandle, lstat, open, opendir, readlink } from "node:fs/promises";
+import { realpath, type FileHandle, lstat, opendir, readlink } from "node:fs/promises";
 import { basename, dirname, isAbsolute, join, relative, sep } from "node:path";
 import { constants } from "node:fs";
 import { SluiceError } from "@sluice/core";
 import { foldName, isPlainPath } from "@sluice/core/internal";
+import { openHandle } from "@sluice/core/internal/node";
 import { holdFolder } from "@sluice/storage-fs/internal";
 import { diskFault, namesOfOwn } from "./paths.ts";
 
@@ -177,7 +178,7 @@ interface FileIdentity {
 async function openInPlace(path: string): Promise<FileHandle> {
   // a pipe must not make the open wait
   const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
-  const handle = await open(path, flags).catch((error: NodeJS.ErrnoException) => {
+  const handle = await openHandle(path, flags).catch((error: NodeJS.ErrnoException) => {
     throw error.code === "ELOOP" || error.code === "EMLINK" ? linkedFault() : error;
   });
   try {

@@ -1,8 +1,9 @@
 import { createHash } from "node:crypto";
 import { constants, type Stats } from "node:fs";
-import { lstat, open, unlink } from "node:fs/promises";
+import { lstat, unlink } from "node:fs/promises";
 import { join } from "node:path";
 import { SluiceError } from "@sluice/core";
+import { openHandle } from "@sluice/core/internal/node";
 import { holdFolder } from "@sluice/storage-fs/internal";
 import { createRoom, type SharedRoom } from "../spool/files/room.ts";
 import {
@@ -102,7 +103,7 @@ async function removeUnchanged(root: string, record: SaveRecord): Promise<void> 
   const folder = await holdFolder(root, names.slice(0, -1), { make: false });
   try {
     const path = folder.inside + (names.at(-1) as string);
-    const handle = await open(
+    const handle = await openHandle(
       path,
       constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK,
     );

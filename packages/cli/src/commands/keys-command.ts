@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { constants } from "node:fs";
-import { open, readFile, rename, rm } from "node:fs/promises";
+import { readFile, rename, rm } from "node:fs/promises";
 import {
   createKeyRing,
   formatKey,
@@ -9,6 +9,7 @@ import {
   type SealingKey,
   type KeyState,
 } from "@sluice/core";
+import { openHandle } from "@sluice/core/internal/node";
 import { parseKeyFile } from "@sluice/server/internal/node";
 import { errnoOf, fault } from "../terminal/failure.ts";
 import { note, print, printable } from "../terminal/print.ts";
@@ -89,7 +90,7 @@ async function replaceKeys(path: string, keys: readonly SealingKey[]): Promise<v
 
 async function writeNew(path: string, keys: readonly SealingKey[]): Promise<void> {
   const { O_WRONLY, O_CREAT, O_EXCL, O_NOFOLLOW } = constants;
-  const file = await open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600);
+  const file = await openHandle(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600);
   try {
     await file.writeFile(keys.map((key) => `${formatKey(key)}\n`).join(""));
     await file.sync();

@@ -11,6 +11,8 @@ export async function runCommand(args: readonly string[]): Promise<void> {
   endWithReader();
   // notes without a reader must not end a server or a download
   process.stderr.on("error", () => {});
+  // a process manager that holds one may count a late exit as a start that worked
+  process.channel?.unref();
   process.exitCode = await execute(args, stop);
   // a lookup of a name, for one, or a connection that a proxy holds cannot be given up, and would keep the process
   const exit = (): void => {

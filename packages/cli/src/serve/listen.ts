@@ -1,3 +1,4 @@
+import cluster from "node:cluster";
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -8,8 +9,14 @@ import type { RefusalLog } from "./refusal-log.ts";
 
 const mcpPath = "/mcp";
 
-/** A server that listens, and answers 503 until it has something to serve. */
+/** A server that listens, and answers 503 until it has something to serve. Rejects in a worker of `node:cluster`. */
 export async function listen(host: string, port: number): Promise<Server> {
+  if (cluster.isWorker)
+    throw fault(
+      "invalid_argument",
+      "this command is one process, and cannot share its port and sessions with other cluster workers",
+      "run it without a cluster: with pm2 in fork mode, without -i",
+    );
   const server = hardenServer(createServer({ connectionsCheckingInterval: 5_000 }));
   server.on("request", answerNotYet);
   server.listen(port, host);

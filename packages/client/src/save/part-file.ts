@@ -1,7 +1,8 @@
 import { constants } from "node:fs";
-import { lstat, open, unlink, type FileHandle } from "node:fs/promises";
+import { lstat, unlink, type FileHandle } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { SluiceError } from "@sluice/core";
+import { openHandle } from "@sluice/core/internal/node";
 import type { ChunkSink } from "../net/exchange.ts";
 import {
   isSharedChunk,
@@ -69,7 +70,11 @@ export async function createPartFile(
   const path = join(directory, name);
   const { O_CREAT, O_EXCL, O_RDWR, O_NOFOLLOW } = constants;
   try {
-    return partFileOf(await open(path, O_CREAT | O_EXCL | O_RDWR | O_NOFOLLOW, 0o600), path, 0);
+    return partFileOf(
+      await openHandle(path, O_CREAT | O_EXCL | O_RDWR | O_NOFOLLOW, 0o600),
+      path,
+      0,
+    );
   } catch (error) {
     throw diskError(`save to ${JSON.stringify(directory)}`, error);
   }

@@ -1,8 +1,9 @@
 import { createHash, randomBytes } from "node:crypto";
 import { constants, type Stats } from "node:fs";
-import { open, opendir, rename, stat, unlink, writeFile } from "node:fs/promises";
+import { opendir, rename, stat, unlink, writeFile } from "node:fs/promises";
 import { hostname } from "node:os";
 import { basename, join } from "node:path";
+import { openHandle } from "@sluice/core/internal/node";
 import { isCount, isNumber, isOptional, isShaped, isText } from "../calls/shape.ts";
 import { isFullDisk } from "./disk-error.ts";
 import type { PartFile } from "./part-file.ts";
@@ -58,7 +59,7 @@ export function recordName(uri: string, fileName: string): string {
 /** A record that this user wrote; anything else there, such as a pipe or an endless device, is ignored. */
 export async function readRecord(path: string): Promise<ResumeRecord | undefined> {
   const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK } = constants;
-  const handle = await open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK).catch(() => undefined);
+  const handle = await openHandle(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK).catch(() => undefined);
   try {
     const info = await handle?.stat();
     if (!handle || !info || !isMine(info) || info.size > maxRecordBytes) return undefined;

@@ -1,6 +1,7 @@
 import { constants } from "node:fs";
-import { copyFile, link, open, unlink } from "node:fs/promises";
+import { copyFile, link, unlink } from "node:fs/promises";
 import { join } from "node:path";
+import { openHandle } from "@sluice/core/internal/node";
 import { diskError } from "./disk-error.ts";
 import { randomPartName } from "./part-name.ts";
 import { sweepOrphans } from "./resume-record.ts";
@@ -30,7 +31,7 @@ export async function saveFile(
   const part = join(target.directory, randomPartName());
   try {
     await besideTarget(from, part, target);
-    const handle = await open(part, constants.O_RDWR | constants.O_NOFOLLOW);
+    const handle = await openHandle(part, constants.O_RDWR | constants.O_NOFOLLOW);
     try {
       await handle.chmod(permissions);
       await handle.sync();

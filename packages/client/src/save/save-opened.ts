@@ -1,6 +1,6 @@
 import { join, basename, dirname } from "node:path";
 import { constants, type Stats } from "node:fs";
-import { open, rename, unlink } from "node:fs/promises";
+import { rename, unlink } from "node:fs/promises";
 import { SluiceError } from "@sluice/core";
 import {
   abortable,
@@ -9,6 +9,7 @@ import {
   parseEntityTag,
   parseHttpDate,
 } from "@sluice/core/internal";
+import { openHandle } from "@sluice/core/internal/node";
 import type { CheckedAnswer } from "../download/check-answer.ts";
 import { fetchShares, fetchWhole, type Filling } from "./fetch-into.ts";
 import { diskOrigin, isFullDisk } from "./disk-error.ts";
@@ -244,7 +245,7 @@ async function takeOver(
     return undefined;
   }
   const { O_RDWR, O_NOFOLLOW } = constants;
-  const handle = await open(path, O_RDWR | O_NOFOLLOW).catch(() => undefined);
+  const handle = await openHandle(path, O_RDWR | O_NOFOLLOW).catch(() => undefined);
   try {
     if (handle && fits(left, wanted, await handle.stat())) {
       await handle.truncate(left.keptBytes);

@@ -1,8 +1,9 @@
 import type { Stats } from "node:fs";
-import { link, lstat, mkdir, open, rename, stat, statfs, unlink } from "node:fs/promises";
+import { link, lstat, mkdir, rename, stat, statfs, unlink } from "node:fs/promises";
 import { basename, dirname, extname, join, resolve, sep } from "node:path";
 import { SluiceError } from "@sluice/core";
 import { createSharedRuns, localFileName } from "@sluice/core/internal";
+import { openHandle } from "@sluice/core/internal/node";
 import { diskError, diskOrigin } from "./disk-error.ts";
 import { randomPartName } from "./part-name.ts";
 import { isMine } from "./resume-record.ts";
@@ -135,7 +136,7 @@ export async function permissionsOf({ directory, name, overwrite }: SaveTarget):
 /** Saves that begin together in a folder share an empty file; none uses one that was made before it began. */
 const permissionsOfNewFile = createSharedRuns(async (directory) => {
   const path = join(directory, randomPartName());
-  const probe = await open(path, "wx", 0o666);
+  const probe = await openHandle(path, "wx", 0o666);
   try {
     return (await probe.stat()).mode & 0o777;
   } finally {
@@ -184,7 +185,7 @@ async function claimName(part: string, path: string): Promise<boolean> {
   }
   // a file system without hard links: take the name with an empty file, then replace that
   try {
-    await (await open(path, "wx", 0o600)).close();
+    await (await openHandle(path, "wx", 0o600)).close();
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === "EEXIST") return false;
     throw error;
@@ -225,7 +226,7 @@ const maxNameBytes = 255;
 /** Files that get their names at the same time in a folder share a sync that begins after that. */
 const syncDirectory = createSharedRuns(async (directory) => {
   // Windows opens no directories, and makes renames durable itself
-  const handle = await open(directory, "r").catch(() => undefined);
+  const handle = await openHandle(directory, "r").catch(() => undefined);
   await handle?.sync().catch(() => {});
   await handle?.close();
 });

@@ -1,7 +1,8 @@
 import { constants } from "node:fs";
-import { open, type FileHandle } from "node:fs/promises";
+import type { FileHandle } from "node:fs/promises";
 import { dirname } from "node:path";
 import { SluiceError } from "@sluice/core";
+import { openHandle } from "@sluice/core/internal/node";
 
 // Windows has neither
 const { O_NOFOLLOW = 0, O_NONBLOCK = 0 } = constants as Partial<typeof constants>;
@@ -11,7 +12,7 @@ const { O_NOFOLLOW = 0, O_NONBLOCK = 0 } = constants as Partial<typeof constants
  * open(2); a new file has mode 0600. Rejects with `corrupt` for a link, a pipe, a device or a folder.
  */
 export async function openPlain(path: string, flags: number): Promise<FileHandle> {
-  const file = await open(path, flags | O_NOFOLLOW | O_NONBLOCK, 0o600).catch(
+  const file = await openHandle(path, flags | O_NOFOLLOW | O_NONBLOCK, 0o600).catch(
     (error: NodeJS.ErrnoException) => {
       throw foreignCodes.has(error.code ?? "") ? noPlainFile(path, error) : error;
     },
@@ -35,7 +36,7 @@ function noPlainFile(path: string, cause?: unknown): SluiceError {
 
 /** Makes names in the folder of a file durable, where folders can be synchronised. */
 export async function syncFolder(path: string): Promise<void> {
-  const folder = await open(dirname(path), "r").catch(() => undefined);
+  const folder = await openHandle(dirname(path), "r").catch(() => undefined);
   try {
     await folder?.sync();
   } catch {

@@ -39,7 +39,7 @@ export function createMemoryStateStore(options: MemoryStateStoreOptions = {}): S
   const cluster = builtInModule("node:cluster") as { readonly isWorker?: boolean } | undefined;
   if (cluster?.isWorker)
     throw new TypeError(
-      "state store: memory is not shared between cluster workers; use a store that they share",
+      "state store: memory is not shared between cluster workers; pass `stores: createRedisStores(…)` of @sluice/state-redis, or run one process without a cluster (with pm2: fork mode)",
     );
   const grants = createExpiringMap<GrantRecord>(perProcess, perPrincipal);
   const records = createExpiringMap<Uint8Array>(perProcess, perPrincipal);

@@ -1,6 +1,7 @@
 import { createHash, randomBytes } from "node:crypto";
 import { constants } from "node:fs";
-import { type FileHandle, lstat, open, opendir, rename, rm } from "node:fs/promises";
+import { type FileHandle, lstat, opendir, rename, rm } from "node:fs/promises";
+import { openHandle } from "@sluice/core/internal/node";
 import type { StepOptions } from "@sluice/storage";
 import { systemCode } from "../root/fs-error.ts";
 import { stepsName, temporaryName } from "../root/names.ts";
@@ -101,7 +102,7 @@ async function makeFile(
   mode: number,
 ): Promise<FoundSteps> {
   const path = directory.inside + ownName(digest);
-  const file = await open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, mode);
+  const file = await openHandle(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, mode);
   try {
     await directory.sync();
   } catch (error) {
@@ -117,7 +118,7 @@ async function findFile(directory: TargetDirectory, digest: string): Promise<Fou
   let file = await openQuietly(common);
   if (!file) {
     path = (await longestOf(directory, digest)) ?? common;
-    file = await open(path, O_RDWR | O_NOFOLLOW);
+    file = await openHandle(path, O_RDWR | O_NOFOLLOW);
   }
   try {
     // bytes that a stopped process left are kept from now on
@@ -157,7 +158,7 @@ async function toStepsFile(
       const temporary = directory.inside + temporaryName();
       try {
         const flags = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW;
-        copied = await open(temporary, flags, Number(mode) & 0o777);
+        copied = await openHandle(temporary, flags, Number(mode) & 0o777);
         await copyBytes(file, copied, Number(size), ended);
         await copied.sync();
         await rename(temporary, ownPath);
@@ -239,7 +240,7 @@ async function renamed(from: string, to: string): Promise<boolean> {
 
 async function openQuietly(path: string): Promise<FileHandle | undefined> {
   try {
-    return await open(path, O_RDWR | O_NOFOLLOW);
+    return await openHandle(path, O_RDWR | O_NOFOLLOW);
   } catch (error) {
     if (systemCode(error) !== "ENOENT") throw error;
     return undefined;

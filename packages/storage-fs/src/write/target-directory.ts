@@ -1,7 +1,8 @@
 import { constants } from "node:fs";
-import { type FileHandle, lstat, mkdir, open, realpath, rmdir } from "node:fs/promises";
+import { type FileHandle, lstat, mkdir, realpath, rmdir } from "node:fs/promises";
 import { join } from "node:path";
 import { SluiceError } from "@sluice/core";
+import { openHandle } from "@sluice/core/internal/node";
 import { systemCode } from "../root/fs-error.ts";
 import { nameOfDescriptor, type FsRoot } from "../root/root.ts";
 
@@ -44,7 +45,7 @@ export async function openDirectoryBelow(
 ): Promise<TargetDirectory> {
   if (!root.namesDescriptors) return openByPath(root.path, names, purpose);
 
-  let handle = await open(root.path, flags);
+  let handle = await openHandle(root.path, flags);
   try {
     for (const name of names) {
       const step = await openStep(`/proc/self/fd/${handle.fd}/${name}`, purpose);
@@ -107,7 +108,7 @@ export async function removeEmptyFolders(root: FsRoot, key: string): Promise<voi
 
 async function openStep(path: string, purpose: TargetPurpose): Promise<FileHandle> {
   try {
-    return await open(path, flags);
+    return await openHandle(path, flags);
   } catch (error) {
     const code = systemCode(error);
     // a link says ENOTDIR as a file does, but what lies behind it can still be read
@@ -115,7 +116,7 @@ async function openStep(path: string, purpose: TargetPurpose): Promise<FileHandl
     if (code !== "ENOENT" || purpose === "remove") throw error;
   }
   await make(path, purpose);
-  return open(path, flags);
+  return openHandle(path, flags);
 }
 
 async function make(path: string, purpose: TargetPurpose): Promise<void> {
@@ -140,7 +141,7 @@ async function openByPath(
     async sync() {
       // Windows opens no directories; there the journal of the file system has to do
       if (process.platform === "win32") return;
-      const handle = await open(path, flags);
+      const handle = await openHandle(path, flags);
       try {
         await handle.sync();
       } finally {

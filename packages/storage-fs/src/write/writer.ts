@@ -1,6 +1,7 @@
 import { constants } from "node:fs";
-import { type FileHandle, link, lstat, open, rename, rm } from "node:fs/promises";
+import { type FileHandle, link, lstat, rename, rm } from "node:fs/promises";
 import { SluiceError } from "@sluice/core";
+import { openHandle } from "@sluice/core/internal/node";
 import type { ObjectWriter, WriteOptions } from "@sluice/storage";
 import { createWriter, ensureWritable, type WriteDriver } from "@sluice/storage/plugin";
 import type { WithKeyLock } from "./key-locks.ts";
@@ -103,7 +104,7 @@ async function tryTemporary(
     await ensureCurrent(target);
     const permissions = isPrivate || ifAbsent ? undefined : await permissionsOf(target);
     const mode = isPrivate ? 0o600 : (permissions ?? 0o666);
-    const file = await open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode);
+    const file = await openHandle(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode);
     // the umask is for new files; a file system that refuses this has no permissions
     if (permissions !== undefined) await file.chmod(permissions).catch(() => {});
     return { directory, target, temporary, file };

@@ -1,7 +1,8 @@
-import { type FileHandle, mkdtemp, open, rm } from "node:fs/promises";
+import { type FileHandle, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { SluiceError } from "@sluice/core";
+import { openHandle } from "@sluice/core/internal/node";
 import type { ObjectInfo, ObjectWriter, WriteOptions } from "@sluice/storage";
 import {
   createPartDriver,
@@ -206,7 +207,7 @@ async function openSpool(): Promise<Spool> {
   const folder = await mkdtemp(join(tmpdir(), "sluice-graph-"));
   let file: FileHandle;
   try {
-    file = await open(join(folder, "upload"), "wx+", 0o600);
+    file = await openHandle(join(folder, "upload"), "wx+", 0o600);
   } catch (error) {
     await rm(folder, { recursive: true, force: true });
     throw error;

@@ -1,10 +1,11 @@
 import { randomBytes } from "node:crypto";
-import { link, lstat, mkdir, open, readdir, realpath, rename, unlink } from "node:fs/promises";
+import { link, lstat, mkdir, readdir, realpath, rename, unlink } from "node:fs/promises";
 import { type Stats, constants } from "node:fs";
 import { join } from "node:path";
 import { writerOfPart, randomPartName } from "@sluice/client/internal";
 import { SluiceError, type SluiceErrorCode } from "@sluice/core";
 import { createSha256 } from "@sluice/core/internal";
+import { openHandle } from "@sluice/core/internal/node";
 import { createMemoryReservations, createRoom, type SharedRoom, type Reservation } from "./room.ts";
 import type { SpoolPart, SpoolTarget } from "../spooled-string.ts";
 
@@ -203,7 +204,7 @@ const linkless: ReadonlySet<string> = new Set(["EPERM", "ENOTSUP", "EOPNOTSUPP",
 /** Without hard links an empty file takes the name: rename alone would replace what has it. False when it is taken. */
 async function moveTo(path: string, from: string): Promise<boolean> {
   try {
-    await (await open(path, "wx", 0o600)).close();
+    await (await openHandle(path, "wx", 0o600)).close();
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === "EEXIST") return false;
     throw folderFault(error);
@@ -231,7 +232,7 @@ async function createPart(folder: string, owner: PartOwner): Promise<SpoolPart> 
   const { reservation } = owner;
   let path = join(folder, randomPartName());
   const { O_CREAT, O_EXCL, O_RDWR, O_NOFOLLOW } = constants;
-  const handle = await open(path, O_CREAT | O_EXCL | O_RDWR | O_NOFOLLOW, 0o600).catch(
+  const handle = await openHandle(path, O_CREAT | O_EXCL | O_RDWR | O_NOFOLLOW, 0o600).catch(
     async (error) => {
       await reservation.release();
       throw folderFault(error);

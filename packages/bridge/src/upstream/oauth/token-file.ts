@@ -1,10 +1,11 @@
 import { randomUUID } from "node:crypto";
-import { mkdir, open, readFile, rename, stat, rm, type FileHandle } from "node:fs/promises";
+import { mkdir, readFile, rename, stat, rm, type FileHandle } from "node:fs/promises";
 import { homedir } from "node:os";
 import { dirname, join } from "node:path";
 import type { OAuthDiscoveryState } from "@modelcontextprotocol/client";
 import { SluiceError } from "@sluice/core";
 import { createSha256, sleep } from "@sluice/core/internal";
+import { openHandle } from "@sluice/core/internal/node";
 import { isMembers, type Members } from "../../messages/messages.ts";
 
 /** What is kept of one server between runs. */
@@ -53,7 +54,7 @@ export async function readSignIn(path: string): Promise<StoredSignIn> {
 export async function writeSignIn(path: string, stored: StoredSignIn): Promise<void> {
   await mkdir(dirname(path), { recursive: true, mode: 0o700 });
   const temporary = `${path}.${randomUUID()}`;
-  const file = await open(temporary, "wx", 0o600);
+  const file = await openHandle(temporary, "wx", 0o600);
   try {
     await file.writeFile(JSON.stringify(stored));
     await file.sync();
@@ -126,7 +127,7 @@ async function removeStale(lock: string, staleMs: number): Promise<boolean> {
 /** A new file; undefined if there is one. */
 async function openNew(path: string): Promise<FileHandle | undefined> {
   try {
-    return await open(path, "wx", 0o600);
+    return await openHandle(path, "wx", 0o600);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === "EEXIST") return undefined;
     throw error;

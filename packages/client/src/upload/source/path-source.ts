@@ -1,7 +1,8 @@
 import { constants, type BigIntStats } from "node:fs";
-import { lstat, open, type FileHandle } from "node:fs/promises";
+import { lstat, type FileHandle } from "node:fs/promises";
 import { basename } from "node:path";
 import { SluiceError } from "@sluice/core";
+import { openHandle } from "@sluice/core/internal/node";
 import { diskOrigin } from "../../save/disk-error.ts";
 import { chunkBytes, fileChanged, type FileSource, type OpenFile } from "./file-source.ts";
 import { typeOfName } from "./type-of-name.ts";
@@ -46,7 +47,7 @@ export async function pathSource(file: PickedPath): Promise<FileSource> {
 async function openPicked(path: string, name: string, picked: BigIntStats): Promise<OpenFile> {
   // a file that became a pipe must not block the open
   const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
-  const handle = await open(path, flags).catch((error) => {
+  const handle = await openHandle(path, flags).catch((error) => {
     throw diskError(name, error);
   });
   try {
