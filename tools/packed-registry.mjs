@@ -2,23 +2,44 @@
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { once } from "node:events";
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { join } from "node:path";
-import { packInto } from "./copy-template.mjs";
-import { packageManifest } from "./pack.mjs";
+import { packAll } from "./pack.mjs";
 
-/** The version of the next release: the first one is a minor. */
-function releasedVersion(name) {
-  const { version } = packageManifest(name);
-  return version === "0.0.0" ? "0.1.0" : version;
+const unreleased = "0.0.0";
+/** The version of a package in a release: the first one is a minor. */
+const releasedVersion = (version) => (version === unreleased ? "0.1.0" : version);
+
+/** The manifest inside a tarball. */
+function manifestOf(tarball) {
+  const { stdout, status } = spawnSync("tar", ["-xzOf", tarball, "package/package.json"]);
+  if (status !== 0) throw new Error(`${tarball}: no package/package.json`);
+  return JSON.parse(stdout);
 }
 
+/** Ranges of packages that were not released yet, as their first release has them. */
+const releasedRanges = (ranges = {}, names) =>
+  Object.fromEntries(
+    Object.entries(ranges).map(([name, range]) => [
+      name,
+      names.has(name) && range === unreleased ? `^${releasedVersion(range)}` : range,
+    ]),
+  );
+
+/** A manifest as a release has it. */
+const asReleased = (manifest, names) => ({
+  ...manifest,
+  version: releasedVersion(manifest.version),
+  dependencies: releasedRanges(manifest.dependencies, names),
+  peerDependencies: releasedRanges(manifest.peerDependencies, names),
+});
+
 /**
- * Packs `names`, folders of `packages`, into a folder, and serves them. A request for another package is redirected to
- * `upstream`, the address of a registry, or is 404 without one.
+ * Serves the tarballs of a folder. A request for another package is redirected to `upstream`, the address of a registry, or is
+ * 404 without one. Gives the origin, the manifests, and `close`.
  */
-export async function startRegistry(folder, names, upstream) {
+export async function serveTarballs(folder, upstream) {
   const files = new Map();
   const server = createServer((request, response) => {
     // npm writes the slash of a scope as %2f
@@ -29,22 +50,29 @@ export async function startRegistry(folder, names, upstream) {
   });
   await once(server.listen(0, "127.0.0.1"), "listening");
   const origin = `http://127.0.0.1:${server.address().port}`;
-  for (const name of names) {
-    const file = packInto(folder, name);
+  const packed = readdirSync(folder)
+    .filter((file) => file.endsWith(".tgz"))
+    .map((file) => ({ file, manifest: manifestOf(join(folder, file)) }));
+  const names = new Set(packed.map(({ manifest }) => manifest.name));
+  const manifests = packed.map(({ file, manifest }) => {
     const tarball = readFileSync(join(folder, file));
-    const { stdout } = spawnSync("tar", ["-xzOf", join(folder, file), "package/package.json"]);
-    const manifest = JSON.parse(stdout);
-    const version = releasedVersion(name);
-    for (const other of names) {
-      const id = packageManifest(other).name;
-      if (manifest.dependencies?.[id]) manifest.dependencies[id] = `^${releasedVersion(other)}`;
-    }
     const integrity = `sha512-${createHash("sha512").update(tarball).digest("base64")}`;
-    const dist = { tarball: `${origin}/${file}`, integrity };
-    const versions = { [version]: { ...manifest, version, dist } };
-    const packument = { name: manifest.name, "dist-tags": { latest: version }, versions };
-    files.set(`/${manifest.name}`, () => JSON.stringify(packument));
+    const released = asReleased(manifest, names);
+    const { name, version } = released;
+    const versions = {
+      [version]: { ...released, dist: { tarball: `${origin}/${file}`, integrity } },
+    };
+    files.set(`/${name}`, () =>
+      JSON.stringify({ name, "dist-tags": { latest: version }, versions }),
+    );
     files.set(`/${file}`, () => tarball);
-  }
-  return { origin, close: () => server.close() };
+    return released;
+  });
+  return { origin, manifests, close: () => server.close() };
+}
+
+/** Packs `names`, folders of `packages`, into a folder, and serves them with those of ours that they need. */
+export function startRegistry(folder, names, upstream) {
+  packAll(folder, names);
+  return serveTarballs(folder, upstream);
 }
