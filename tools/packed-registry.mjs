@@ -7,10 +7,6 @@ import { createServer } from "node:http";
 import { join } from "node:path";
 import { packAll } from "./pack.mjs";
 
-const unreleased = "0.0.0";
-/** The version of a package in a release: the first one is a minor. */
-const releasedVersion = (version) => (version === unreleased ? "0.1.0" : version);
-
 /** The manifest inside a tarball. */
 function manifestOf(tarball) {
   const { stdout, status } = spawnSync("tar", ["-xzOf", tarball, "package/package.json"]);
@@ -18,28 +14,30 @@ function manifestOf(tarball) {
   return JSON.parse(stdout);
 }
 
+const unreleased = "0.0.0";
+const firstVersion = "0.1.0";
 /** Ranges of packages that were not released yet, as their first release has them. */
-const releasedRanges = (ranges = {}, names) =>
+const releasedRanges = (ranges = {}) =>
   Object.fromEntries(
     Object.entries(ranges).map(([name, range]) => [
       name,
-      names.has(name) && range === unreleased ? `^${releasedVersion(range)}` : range,
+      range === unreleased ? `^${firstVersion}` : range,
     ]),
   );
 
-/** A manifest as a release has it. */
-const asReleased = (manifest, names) => ({
+/** A manifest as the first release has it. */
+const asReleased = ({ version, dependencies, peerDependencies, ...manifest }) => ({
   ...manifest,
-  version: releasedVersion(manifest.version),
-  dependencies: releasedRanges(manifest.dependencies, names),
-  peerDependencies: releasedRanges(manifest.peerDependencies, names),
+  version: version === unreleased ? firstVersion : version,
+  dependencies: releasedRanges(dependencies),
+  peerDependencies: releasedRanges(peerDependencies),
 });
 
 /**
  * Serves the tarballs of a folder. A request for another package is redirected to `upstream`, the address of a registry, or is
- * 404 without one. Gives the origin, the manifests, and `close`.
+ * 404 without one. Manifests are as `change` makes them, by default as they are. Gives the origin, the manifests, and `close`.
  */
-export async function serveTarballs(folder, upstream) {
+export async function serveTarballs(folder, upstream, change = (manifest) => manifest) {
   const files = new Map();
   const server = createServer((request, response) => {
     // npm writes the slash of a scope as %2f
@@ -53,20 +51,19 @@ export async function serveTarballs(folder, upstream) {
   const packed = readdirSync(folder)
     .filter((file) => file.endsWith(".tgz"))
     .map((file) => ({ file, manifest: manifestOf(join(folder, file)) }));
-  const names = new Set(packed.map(({ manifest }) => manifest.name));
   const manifests = packed.map(({ file, manifest }) => {
     const tarball = readFileSync(join(folder, file));
     const integrity = `sha512-${createHash("sha512").update(tarball).digest("base64")}`;
-    const released = asReleased(manifest, names);
-    const { name, version } = released;
+    const served = change(manifest);
+    const { name, version } = served;
     const versions = {
-      [version]: { ...released, dist: { tarball: `${origin}/${file}`, integrity } },
+      [version]: { ...served, dist: { tarball: `${origin}/${file}`, integrity } },
     };
     files.set(`/${name}`, () =>
       JSON.stringify({ name, "dist-tags": { latest: version }, versions }),
     );
     files.set(`/${file}`, () => tarball);
-    return released;
+    return served;
   });
   return { origin, manifests, close: () => server.close() };
 }
@@ -74,5 +71,5 @@ export async function serveTarballs(folder, upstream) {
 /** Packs `names`, folders of `packages`, into a folder, and serves them with those of ours that they need. */
 export function startRegistry(folder, names, upstream) {
   packAll(folder, names);
-  return serveTarballs(folder, upstream);
+  return serveTarballs(folder, upstream, asReleased);
 }

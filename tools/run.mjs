@@ -114,6 +114,7 @@ const tasks = {
     run(process.execPath, "tools/check-links.mjs");
     run(process.execPath, "tools/check-words.mjs");
     run(process.execPath, "tools/manifests.mjs", "--check");
+    run(process.execPath, "tools/check-workflows.mjs");
     run(process.execPath, "tools/options-reference.mjs", "--check");
     run(process.execPath, "tools/check-exports.mjs");
     run(process.execPath, "tools/check-regexps.mjs");

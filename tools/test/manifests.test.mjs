@@ -16,10 +16,10 @@ test("all manifests, and every link, follow the repository of the root manifest"
   const files = asFiles("a/b", "c/d");
   const stale = staleFiles(files);
   expect(Object.keys(stale)).toEqual([
-    "README.md",
     "packages/core/package.json",
     "packages/sluice/package.json",
     "server.json",
+    "README.md",
   ]);
   expect(JSON.parse(stale["packages/sluice/package.json"])).toEqual({
     name: "sluice",
