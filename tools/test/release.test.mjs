@@ -28,7 +28,7 @@ test.each([
   ["0.1.9", "minor", "0.2.0"],
   ["0.9.3", "major", "1.0.0"],
   ["1.2.3", "patch", "1.2.4"],
-])("after %s a %s change is %s", (version, kind, next) => {
+])("the version after %s, for a %s change, is %s", (version, kind, next) => {
   expect(nextVersion(version, kind)).toBe(next);
 });
 
