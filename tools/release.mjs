@@ -27,6 +27,8 @@ import { smokeInstall } from "./smoke-install.mjs";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const read = (path) => readFileSync(join(root, path), "utf8");
+/** The npm that uploads: the one of a Node may not stage yet. */
+const npm = ["--yes", "--loglevel=error", "npm@11.19.1"];
 const modes = ["--dry-run", "--upload", "--canary"];
 
 /** Runs a command to its end and gives what it printed. Throws when it fails. */
@@ -130,7 +132,10 @@ function upload(folder, names, version, isCanary) {
       shell: process.platform === "win32",
     });
     if (stdout.trim() === version) console.log(`${id} is on the registry`);
-    else run("npm", [...publish, join(folder, tarballOf(id)), ...options], { stdio: "inherit" });
+    else
+      run("npx", [...npm, ...publish, join(folder, tarballOf(id)), ...options], {
+        stdio: "inherit",
+      });
   }
 }
 

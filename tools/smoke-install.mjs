@@ -17,8 +17,7 @@ const bun = join(root, "e2e/node_modules/@oven/bun-linux-x64/bin/bun");
 /** Lines that install packages, by the name of their program. */
 export const installers = {
   npm: (names) => `npm install --no-audit --no-fund --loglevel=error ${names}`,
-  pnpm: (names) =>
-    `npx --yes --loglevel=error ${packageManager} add --config.minimumReleaseAge=0 ${names}`,
+  pnpm: (names) => `npx --yes --loglevel=error ${packageManager} add ${names}`,
   bun: (names) => `"${bun}" add --no-summary ${names}`,
 };
 
@@ -89,7 +88,9 @@ export async function smokeInstall(tarballs) {
   });
   const registry = await serveTarballs(tarballs, stdout.trim());
   const work = mkdtempSync(join(tmpdir(), "sluice-smoke-"));
-  const env = { ...plainSettings(), npm_config_registry: registry.origin };
+  // settings of the npm that may run this program come before those of a folder
+  const settings = Object.entries(plainSettings()).filter(([name]) => !name.startsWith("npm_"));
+  const env = Object.fromEntries(settings);
   const names = [...installedNames(registry.manifests), "@types/node@20"].map(
     (name) => `"${name}"`,
   );
@@ -99,6 +100,8 @@ export async function smokeInstall(tarballs) {
       const folder = join(work, installer);
       mkdirSync(folder);
       writeFileSync(join(folder, "package.json"), '{ "type": "module", "private": true }\n');
+      // pnpm and Bun do not take it from the environment
+      writeFileSync(join(folder, ".npmrc"), `registry=${registry.origin}\n`);
       await run(line(names.join(" ")), folder, env);
       const entries = await tryInstalled(folder, registry.manifests, env);
       console.log(`smoke: ${installer}: ${registry.manifests.length} packages, ${entries} entries`);
