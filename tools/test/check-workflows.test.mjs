@@ -26,7 +26,7 @@ test("a workflow with pinned actions, little permission and scripts passes", () 
   expect(actionsOf(workflow)).toEqual([{ action: "actions/checkout", digest, version: "v7.0.1" }]);
 });
 
-test.each([
+const mistakes = [
   ["a tag in place of a digest", digest, "v7", "pin it by its whole digest"],
   ["a digest without its version", " # v7.0.1", "", "pin it by its whole digest"],
   ["a digest that is cut", digest, digest.slice(0, 7), "pin it by its whole digest"],
@@ -39,7 +39,8 @@ test.each([
   ["a script that is not there", ".ci/test", ".ci/tests", ".ci/tests does not exist"],
   ["a task that is not there", "npm test", "npm run tests", "has no script tests"],
   ["a job that is not there", "    runs-on", "    needs: [lint]\n    runs-on", "which is no job"],
-])("a workflow with %s is found", (_, from, to, finding) => {
+];
+test.each(mistakes)("a workflow with %s is found", (_, from, to, finding) => {
   const broken = workflow.replace(from, to);
   expect(broken).not.toBe(workflow);
   expect(checkWorkflow(broken, known).join("\n")).toContain(finding);
