@@ -106,7 +106,8 @@ export async function bundle(name, plugins = [pureConstants], dist = join(packag
   const output = {
     // the declarations have the documentation; bundlers need the marks of pure calls
     comments: { legal: true, annotation: true, jsdoc: false },
-    sourcemap: true,
+    // packages have no maps, and a mark that leads to none is a warning of bundlers
+    sourcemap: "hidden",
   };
   const write = async (prefix, used, more) => {
     const named = entries.filter(([entry]) => targets.has(`./dist/${prefix}${entry}.js`));

@@ -15,7 +15,7 @@ export const packageManifest = (name) => read(`packages/${name}/package.json`);
 /** The folder of a package, by its name or itself. */
 export const folderOf = (name) => name.replace(/^@sluice\//, "");
 
-const deadlineMs = 120_000;
+const deadlineMs = 300_000;
 
 /** Names of packages and of what they need of this repository, each once; an optional peer is not needed. */
 export function withDependencies(names, manifestOf) {
@@ -35,17 +35,22 @@ export function withDependencies(names, manifestOf) {
   return [...found];
 }
 
-/** Packs one package into a folder. Rejects with what the packer printed. */
-function pack(name, folder) {
+/** Packs packages into a folder, in one run of the packer. Rejects with what it printed. */
+function pack(names, folder) {
   const { packageManager } = read("package.json");
-  const args = ["--yes", "--loglevel=error", packageManager, "pack", "--pack-destination", folder];
-  const { status, stdout, stderr, error } = spawnSync("npx", args, {
-    cwd: join(root, "packages", name),
-    encoding: "utf8",
-    shell: process.platform === "win32",
-    timeout: deadlineMs,
-  });
-  if (status !== 0) throw new Error(`packing ${name}:\n${stdout}\n${stderr}`, { cause: error });
+  const filters = names.map((name) => `--filter=./packages/${name}`);
+  const args = ["--yes", "--loglevel=error", packageManager, ...filters, "pack"];
+  const { status, stdout, stderr, error } = spawnSync(
+    "npx",
+    [...args, "--pack-destination", folder],
+    {
+      cwd: root,
+      encoding: "utf8",
+      shell: process.platform === "win32",
+      timeout: deadlineMs,
+    },
+  );
+  if (status !== 0) throw new Error(`packing:\n${stdout}\n${stderr}`, { cause: error });
 }
 
 /** Packs what is named, or everything, and gives the names. */
@@ -58,7 +63,7 @@ export function packAll(folder, names) {
   mkdirSync(folder, { recursive: true });
   const wanted = names.length === 0 ? every : names;
   const packed = withDependencies(wanted, packageManifest);
-  for (const name of packed) pack(name, folder);
+  pack(packed, folder);
   return packed;
 }
 

@@ -2,23 +2,42 @@
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { once } from "node:events";
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { join } from "node:path";
-import { packInto } from "./copy-template.mjs";
-import { packageManifest } from "./pack.mjs";
+import { packAll } from "./pack.mjs";
 
-/** The version of the next release: the first one is a minor. */
-function releasedVersion(name) {
-  const { version } = packageManifest(name);
-  return version === "0.0.0" ? "0.1.0" : version;
+/** The manifest inside a tarball. */
+function manifestOf(tarball) {
+  const { stdout, status } = spawnSync("tar", ["-xzOf", tarball, "package/package.json"]);
+  if (status !== 0) throw new Error(`${tarball}: no package/package.json`);
+  return JSON.parse(stdout);
 }
 
+const unreleased = "0.0.0";
+const firstVersion = "0.1.0";
+/** Ranges of packages that were not released yet, as their first release has them. */
+const releasedRanges = (ranges = {}) =>
+  Object.fromEntries(
+    Object.entries(ranges).map(([name, range]) => [
+      name,
+      range === unreleased ? `^${firstVersion}` : range,
+    ]),
+  );
+
+/** A manifest as the first release has it. */
+const asReleased = ({ version, dependencies, peerDependencies, ...manifest }) => ({
+  ...manifest,
+  version: version === unreleased ? firstVersion : version,
+  dependencies: releasedRanges(dependencies),
+  peerDependencies: releasedRanges(peerDependencies),
+});
+
 /**
- * Packs `names`, folders of `packages`, into a folder, and serves them. A request for another package is redirected to
- * `upstream`, the address of a registry, or is 404 without one.
+ * Serves the tarballs of a folder. A request for another package is redirected to `upstream`, the address of a registry, or is
+ * 404 without one. Manifests are as `change` makes them, by default as they are. Gives the origin, the manifests, and `close`.
  */
-export async function startRegistry(folder, names, upstream) {
+export async function serveTarballs(folder, upstream, change = (manifest) => manifest) {
   const files = new Map();
   const server = createServer((request, response) => {
     // npm writes the slash of a scope as %2f
@@ -29,22 +48,28 @@ export async function startRegistry(folder, names, upstream) {
   });
   await once(server.listen(0, "127.0.0.1"), "listening");
   const origin = `http://127.0.0.1:${server.address().port}`;
-  for (const name of names) {
-    const file = packInto(folder, name);
+  const packed = readdirSync(folder)
+    .filter((file) => file.endsWith(".tgz"))
+    .map((file) => ({ file, manifest: manifestOf(join(folder, file)) }));
+  const manifests = packed.map(({ file, manifest }) => {
     const tarball = readFileSync(join(folder, file));
-    const { stdout } = spawnSync("tar", ["-xzOf", join(folder, file), "package/package.json"]);
-    const manifest = JSON.parse(stdout);
-    const version = releasedVersion(name);
-    for (const other of names) {
-      const id = packageManifest(other).name;
-      if (manifest.dependencies?.[id]) manifest.dependencies[id] = `^${releasedVersion(other)}`;
-    }
     const integrity = `sha512-${createHash("sha512").update(tarball).digest("base64")}`;
-    const dist = { tarball: `${origin}/${file}`, integrity };
-    const versions = { [version]: { ...manifest, version, dist } };
-    const packument = { name: manifest.name, "dist-tags": { latest: version }, versions };
-    files.set(`/${manifest.name}`, () => JSON.stringify(packument));
+    const served = change(manifest);
+    const { name, version } = served;
+    const versions = {
+      [version]: { ...served, dist: { tarball: `${origin}/${file}`, integrity } },
+    };
+    files.set(`/${name}`, () =>
+      JSON.stringify({ name, "dist-tags": { latest: version }, versions }),
+    );
     files.set(`/${file}`, () => tarball);
-  }
-  return { origin, close: () => server.close() };
+    return served;
+  });
+  return { origin, manifests, close: () => server.close() };
+}
+
+/** Packs `names`, folders of `packages`, into a folder, and serves them with those of ours that they need. */
+export function startRegistry(folder, names, upstream) {
+  packAll(folder, names);
+  return serveTarballs(folder, upstream, asReleased);
 }

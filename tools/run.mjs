@@ -113,6 +113,8 @@ const tasks = {
     run(process.execPath, "tools/check-snippets.mjs");
     run(process.execPath, "tools/check-links.mjs");
     run(process.execPath, "tools/check-words.mjs");
+    run(process.execPath, "tools/manifests.mjs", "--check");
+    run(process.execPath, "tools/check-workflows.mjs");
     run(process.execPath, "tools/options-reference.mjs", "--check");
     run(process.execPath, "tools/check-exports.mjs");
     run(process.execPath, "tools/check-regexps.mjs");
@@ -133,8 +135,8 @@ const tasks = {
     run("oxlint", "--fix");
     run("oxfmt");
   },
-  changeset: () => run("changeset", ...rest),
-  release: () => pnpm("exec", "changeset", "publish", ...rest),
+  changeset: () => run("changeset", "add", ...rest),
+  release: () => run(process.execPath, "tools/release.mjs", ...rest),
 };
 if (!Object.hasOwn(tasks, task ?? "")) {
   console.error(`usage: node tools/run.mjs ${Object.keys(tasks).join("|")} [args...]`);
