@@ -6,6 +6,7 @@ import { execFileSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { isMain } from "./is-main.mjs";
 
 /** The package that the MCP registry names. */
 const registryPackage = "sluice";
@@ -77,7 +78,7 @@ export function staleFiles(files) {
   );
 }
 
-if (process.argv[1] === fileURLToPath(import.meta.url)) {
+if (isMain(import.meta.url)) {
   const folder = dirname(dirname(fileURLToPath(import.meta.url)));
   const tracked = execFileSync("git", ["ls-files"], { cwd: folder, encoding: "utf8" });
   const paths = tracked.split("\n").filter((path) => isText.test(path));

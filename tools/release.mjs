@@ -11,6 +11,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import readChangesets from "@changesets/read";
+import { isMain } from "./is-main.mjs";
 import { slugOf } from "./manifests.mjs";
 import { packAll, packageManifest, withDependencies } from "./pack.mjs";
 import {
@@ -171,7 +172,7 @@ async function release(mode) {
   console.log(`release: ${to} is committed and tagged; upload it with: git push --follow-tags`);
 }
 
-if (process.argv[1] === fileURLToPath(import.meta.url)) {
+if (isMain(import.meta.url)) {
   const [mode, ...rest] = process.argv.slice(2);
   if (rest.length > 0 || (mode !== undefined && !modes.includes(mode))) {
     console.error(`usage: npm run release -- [${modes.join(" | ")}]`);

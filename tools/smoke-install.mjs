@@ -6,6 +6,7 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
+import { isMain } from "./is-main.mjs";
 import { isInternal } from "./options-reference.mjs";
 import { serveTarballs } from "./packed-registry.mjs";
 import { plainSettings, run, stopAll } from "./shell-lines.mjs";
@@ -113,7 +114,7 @@ export async function smokeInstall(tarballs) {
   }
 }
 
-if (process.argv[1] === fileURLToPath(import.meta.url)) {
+if (isMain(import.meta.url)) {
   if (process.argv[2] === undefined) {
     console.error("usage: node tools/smoke-install.mjs FOLDER");
     process.exit(2);
