@@ -205,12 +205,12 @@ describe("commit", () => {
     await expect(writer.commit()).rejects.toMatchObject({ code: "precondition_failed" });
   });
 
-  test("of a blob with another client's lease is unsupported, and no other writer's", async () => {
+  test("a blob with a lease of another client is unsupported, not taken for a changed one", async () => {
     const blob = container.getBlockBlobClient("leased.bin");
     await blob.upload("x", 1);
     const lease = blob.getBlobLeaseClient();
     await lease.acquireLease(-1);
-    onTestFinished(() => lease.releaseLease().then(() => {}));
+    onTestFinished(async () => void (await lease.releaseLease()));
     const writer = await open().write("leased.bin");
     await writer.write(Buffer.from("y"));
     const error = await writer.commit().catch((fault: unknown) => fault);

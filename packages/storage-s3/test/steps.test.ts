@@ -104,7 +104,8 @@ function refusing(on: RegExp, status: number, code: string) {
   return createBackend(({ method, url = "" }, response) => {
     if (on.test(`${method} ${url}`)) {
       response.writeHead(status, { "content-type": "application/xml" });
-      return void response.end(code === "" ? "" : `<Error><Code>${code}</Code></Error>`);
+      response.end(code === "" ? "" : `<Error><Code>${code}</Code></Error>`);
+      return;
     }
     response.setHeader("etag", '"0123456789abcdef0123456789abcdef"');
     response.end(url.includes("uploads") ? begun : "");
