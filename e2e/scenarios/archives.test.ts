@@ -9,6 +9,7 @@ import { join } from "node:path";
 import { archiveProvider } from "@sluice/archive";
 import { streamResource } from "@sluice/client";
 import { describe, expect, test } from "vitest";
+import { mountVolume } from "../../packages/storage-fs/test/volume.ts";
 import { connect } from "../bed/clients.ts";
 import { startProgram } from "../bed/program.ts";
 import type { ServeSettings } from "../bed/programs/serve.ts";
@@ -91,6 +92,24 @@ describe("a folder as an archive", () => {
     expect(listed).not.toContain("secret");
     const asAlice = { headers: { authorization: "Bearer alice-token" } };
     expect((await send("GET", url, asAlice)).status).toBe(404);
+  });
+
+  test("has the files of a mounted volume under the names of its links", async () => {
+    await using site = await startArchiving();
+    mkdirSync(join(site.root, "config"));
+    await mountVolume(join(site.root, "config"), "..2024_01_31", {
+      "app.conf": "a=1",
+      "tls/b": "b",
+    });
+    const client = await connect("SDK v2, modern", site.url, { token: "bob-token" });
+    const stream = await streamResource(client, "archives://site/all.tar");
+    const path = join(site.target, "mounted.tar");
+    await stream.saveTo(path);
+    const listed = execFileSync("tar", ["-tf", path], { encoding: "utf8" }).split("\n");
+    expect(listed.filter((name) => name.includes("config"))).toEqual([
+      "config/app.conf",
+      "config/tls/b",
+    ]);
   });
 
   test("does not exist for a caller that may see nothing in it", async () => {

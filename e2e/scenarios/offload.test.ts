@@ -18,6 +18,7 @@ import { wrapBackend, type StorageBackend } from "@sluice/storage";
 import { request } from "undici";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
+import { mountVolume } from "../../packages/storage-fs/test/volume.ts";
 import { connect } from "../bed/clients.ts";
 import { bytesOf, sha256 } from "../bed/content.ts";
 import { createMeddler } from "../bed/meddler.ts";
@@ -333,6 +334,24 @@ describe.skipIf(!hasNginx)("behind nginx, as documented", () => {
     swap = swapOnce;
     const led = await send("GET", bed.nginx().origin + new URL(front).pathname);
     expect(led.bytes.toString()).toBe("top secret");
+  });
+
+  test("files of a mounted volume arrive from their real place, before and after an update", async () => {
+    const bed = await startOffloading({ files: { "real/a.bin": content } });
+    const config = join(bed.site.root, "config");
+    await mkdir(config);
+    await mountVolume(config, "..2024_01_31_09_30_00.1", { "app.conf": "a=1", "tls/b.crt": "b1" });
+    const read = async (name: string): Promise<string> => {
+      const { front } = await urlsOf(bed, `files://site/config/${name}`);
+      const ended = outcomesOf(bed);
+      const { bytes } = await send("GET", front);
+      expect(await ended(1)).toEqual(["offloaded"]);
+      return bytes.toString();
+    };
+    expect([await read("app.conf"), await read("tls/b.crt")]).toEqual(["a=1", "b1"]);
+    const files = { "app.conf": "a=2", "tls/b.crt": "b2" };
+    await mountVolume(config, "..2024_02_01_09_30_00.2", files, "..2024_01_31_09_30_00.1");
+    expect([await read("app.conf"), await read("tls/b.crt")]).toEqual(["a=2", "b2"]);
   });
 
   test("neither path nor prefix nor secret gets out, and the prefix leads nowhere", async () => {

@@ -9,7 +9,12 @@ export { randomPartName, writerOfPart } from "./save/part-name.ts";
 export { saveBytes, saveFile, type SaveBytesOptions } from "./save/save-file.ts";
 export { createSessionSender } from "./upload/node-sender.ts";
 export { ClientSession } from "./upload/upload-target.ts";
-export { streamLink, type StreamLinkOptions } from "./save/savable-stream.ts";
+export {
+  type SavableStream,
+  streamLinkToSave,
+  type StreamLinkOptions,
+  streamToSave,
+} from "./save/savable-stream.ts";
 
 /**
  * Opens a file under a URL that a third party named, without credentials, over Node's own HTTP client: the address of each

@@ -237,7 +237,9 @@ describe("reading", () => {
     const backend = createAzureBlobBackend({ client: service.container });
     for (const call of [() => backend.open("cold"), () => backend.describe("cold")])
       await expect(call()).rejects.toMatchObject({ code: "unsupported" });
-    expect((await backend.list()).objects.map(({ key }) => key)).toEqual(["warm"]);
+    const page = await backend.list();
+    expect(page.objects.map(({ key }) => key)).toEqual(["warm"]);
+    expect(page.unlisted).toEqual({ archived: 1 });
   });
 });
 
@@ -269,7 +271,7 @@ describe("listing", () => {
       });
   });
 
-  test("names that XML cannot hold come encoded; invalid keys are left out", async () => {
+  test("names that XML cannot hold come encoded; invalid keys are counted", async () => {
     await using service = await startScriptedService((_, response) =>
       answerPage(response, [
         { name: '<Name Encoded="true">bad%01name</Name>' },
@@ -277,10 +279,14 @@ describe("listing", () => {
         { name: "folder", metadata: "<hdi_isfolder>true</hdi_isfolder>", size: 0 },
         { name: "folder/" },
         { name: "a\\b" },
+        { name: "dot." },
         { name: "a.txt" },
       ]),
     );
-    const { objects } = await createAzureBlobBackend({ client: service.container }).list();
+    const { objects, unlisted } = await createAzureBlobBackend({
+      client: service.container,
+    }).list();
     expect(objects.map(({ key }) => key)).toEqual(["odd\ufffename", "a.txt"]);
+    expect(unlisted).toEqual({ control: 1, backslash: 1, reserved: 1 });
   });
 });

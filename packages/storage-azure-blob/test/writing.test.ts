@@ -1,6 +1,6 @@
 import type { ContainerClient } from "@azure/storage-blob";
 import { createAzureBlobBackend } from "@sluice/storage-azure-blob";
-import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import { sharedAzurite, startMs } from "./azurite.ts";
 import { refuse } from "./http-service.ts";
 import { drain, startScriptedService } from "./scripted-service.ts";
@@ -203,6 +203,21 @@ describe("commit", () => {
     const writer = await open(service.container).write("raced.bin", options);
     await writer.write(Buffer.from("x"));
     await expect(writer.commit()).rejects.toMatchObject({ code: "precondition_failed" });
+  });
+
+  test("a blob with a lease of another client is unsupported, not taken for a changed one", async () => {
+    const blob = container.getBlockBlobClient("leased.bin");
+    await blob.upload("x", 1);
+    const lease = blob.getBlobLeaseClient();
+    await lease.acquireLease(-1);
+    onTestFinished(async () => void (await lease.releaseLease()));
+    const writer = await open().write("leased.bin");
+    await writer.write(Buffer.from("y"));
+    const error = await writer.commit().catch((fault: unknown) => fault);
+    expect(error).toMatchObject({
+      code: "unsupported",
+      message: expect.stringContaining("another client has a lease on the blob"),
+    });
   });
 
   test("conditions go with the request that makes the blob visible", { tags: "slow" }, async () => {

@@ -225,3 +225,10 @@ test("a wish that an adapter refuses gives no URL, a failing service is an error
   refusal = new FilesError("Provider", "503", answered(503));
   await expect(backend.presign?.("a.txt", options)).rejects.toMatchObject({ code: "unavailable" });
 });
+
+test("objects whose names cannot be keys are counted, and markers of folders are not", async () => {
+  const adapter = memory({ initial: { "a.txt": "x", "a//b": "x", "a\tb": "x", "folder/": "" } });
+  const { objects, unlisted } = await createFilesSdkBackend({ adapter }).list();
+  expect(objects.map(({ key }) => key)).toEqual(["a.txt"]);
+  expect(unlisted).toEqual({ segment: 1, control: 1 });
+});

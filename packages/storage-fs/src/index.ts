@@ -25,7 +25,7 @@ export { removeAbandonedWrites, type AbandonedWritesOptions } from "./write/aban
 export interface FsBackendOptions {
   /** The folder to serve. It is resolved once, when the backend is created. */
   readonly root: string;
-  /** Show and open names that start with a dot. Default: false. */
+  /** Show and open names that start with a dot, but not with two. Default: false. */
   readonly dotfiles?: boolean;
   /**
    * Keys of files that are only ever appended to, such as logs: their growth after opening is not a

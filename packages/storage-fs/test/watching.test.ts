@@ -55,6 +55,18 @@ test("a file that is replaced by rename again and again is noticed each time, an
   caller.abort();
 });
 
+test("a folder that another one replaces under its name is watched in its place", async () => {
+  await using tree = await createTemporaryTree();
+  for (const folder of ["folder", ".next"]) await tree.put(`${folder}/file.txt`, folder);
+  const { noticed, caller } = await startWatch(tree);
+  await rename(join(tree.root, "folder"), join(tree.root, ".old"));
+  await rename(join(tree.root, ".next"), join(tree.root, "folder"));
+  expect(await noticed("changed", "folder/file.txt")).toBe(true);
+  await writeFile(join(tree.root, "folder/file.txt"), "another");
+  expect(await noticed("changed", "folder/file.txt")).toBe(true);
+  caller.abort();
+});
+
 test("hidden and temporary files are not reported", async () => {
   await using tree = await createTemporaryTree();
   const { batches, caller } = await startWatch(tree);

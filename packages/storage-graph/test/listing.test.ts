@@ -25,6 +25,15 @@ test("a page that leads to itself does not list for ever", async () => {
   expect(graph.sent("graph").filter((line) => line.includes("children"))).toHaveLength(2);
 });
 
+test("an item whose name cannot be a key is counted, where the prefix reaches it", async () => {
+  await using graph = await startEmulated();
+  for (const name of ["a.txt", " leading.txt", "Docs/ leading.txt", "Docs/b.txt"])
+    graph.drive.put(name, name);
+  expect((await graph.backend.list()).unlisted).toEqual({ reserved: 2 });
+  expect((await graph.backend.list({ prefix: "Docs/" })).unlisted).toEqual({ reserved: 1 });
+  expect((await graph.backend.list({ prefix: "Docs/b" })).unlisted).toBeUndefined();
+});
+
 test("G18: links to further pages are followed as they came", async () => {
   await using graph = await startEmulated({}, { pageSize: 10 });
   for (const name of names) graph.drive.put(name, name);

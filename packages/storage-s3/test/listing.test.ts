@@ -26,12 +26,14 @@ describe("a page", () => {
     expect(await keysOf(bucket.backend, 2)).toEqual(["c/file"]);
   });
 
-  test("has names that XML cannot hold left out, and all others as they are", async () => {
+  test("counts names that XML cannot hold, and has all others as they are", async () => {
     await using bucket = await createBucket();
     const keys = ["a b+c%20d", "e&f<g>\"h'", "ü/日本語.txt", "x=1?y#z"];
-    for (const name of [...keys, "control\u0001", "a//b", "a/../b", "back\\slash"])
+    for (const name of [...keys, "control\u0001", "a//b", "a/../b", "back\\slash", "folder/"])
       bucket.standIn.put(name, bytes);
     expect((await keysOf(bucket.backend)).toSorted()).toEqual(keys.toSorted());
+    const { unlisted } = await bucket.backend.list();
+    expect(unlisted).toEqual({ control: 1, segment: 2, backslash: 1 });
   });
 
   test("is not decoded if the server does not encode names", async () => {

@@ -80,3 +80,66 @@ test("a list of parts that promises more and never gives any ends", async () => 
   const writer = await backend.writeInSteps!("a", { id: "one" });
   expect([writer.offset, pages]).toEqual([0, 1]);
 });
+
+const overtaken = ["precondition_failed", "another writer ended it"] as const;
+
+/** What S3 says to a part, to the list of parts or to the end of an object in steps, and what the writer reports. */
+const answers: readonly (readonly [number, string, string, string])[] = [
+  [404, "NoSuchUpload", ...overtaken],
+  // of stores that name no code
+  [404, "", ...overtaken],
+  [404, "NoSuchBucket", "not_found", "there is no such bucket"],
+  [400, "IncompleteBody", "interrupted", "not all bytes arrived"],
+  [400, "BadDigest", "corrupt", "other bytes arrived than were sent"],
+  [400, "RequestTimeout", "unavailable", "S3 timed out"],
+  [400, "InvalidPart", "precondition_failed", "another writer sent the same parts"],
+  [403, "AccessDenied", "permission_denied", "S3 does not allow it"],
+  [403, "QuotaExceeded", "no_space", "the quota is used up"],
+  [500, "InternalError", "unavailable", "S3 failed"],
+  [503, "SlowDown", "throttled", "S3 asks to slow down"],
+];
+
+/** Answers every request to begin an upload, and those that `on` fits with the error. */
+function refusing(on: RegExp, status: number, code: string) {
+  return createBackend(({ method, url = "" }, response) => {
+    if (on.test(`${method} ${url}`)) {
+      response.writeHead(status, { "content-type": "application/xml" });
+      response.end(code === "" ? "" : `<Error><Code>${code}</Code></Error>`);
+      return;
+    }
+    response.setHeader("etag", '"0123456789abcdef0123456789abcdef"');
+    response.end(url.includes("uploads") ? begun : "");
+  });
+}
+
+test.each(answers)("%i %s to a part of a step is %s: %s", async (status, code, expected, text) => {
+  const backend = await refusing(/^PUT .*partNumber/, status, code);
+  const writer = await backend.writeInSteps!("a");
+  const step = async () => {
+    await writer.write(keptBytes.slice());
+    await writer.suspend();
+  };
+  const error = await failureOf(step());
+  expect([error["code"], error.message]).toEqual([expected, expect.stringContaining(text)]);
+});
+
+test.each(answers)(
+  "%i %s to the end of the steps is %s: %s",
+  async (status, code, expected, text) => {
+    const backend = await refusing(/^POST .*uploadId/, status, code);
+    const writer = await backend.writeInSteps!("a");
+    await writer.write(keptBytes.slice());
+    const error = await failureOf(writer.commit());
+    expect([error["code"], error.message]).toEqual([expected, expect.stringContaining(text)]);
+  },
+);
+
+test.each(answers)("%i %s to a look at the steps", async (status, code, expected, text) => {
+  const backend = await refusing(/^GET .*uploadId/, status, code);
+  const isGone = text === overtaken[1];
+  const error = await failureOf(backend.writeInSteps!("a", { id: "one" }));
+  expect([error["code"], error.message]).toEqual([
+    isGone ? "not_found" : expected,
+    expect.stringContaining(isGone ? "nothing of it is kept" : text),
+  ]);
+});

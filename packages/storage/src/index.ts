@@ -19,6 +19,7 @@ export type {
   Repeat,
   WriteOptions,
 } from "./contract/backend.ts";
+export type { UnlistedCounts, UnlistedReason } from "./contract/unlisted.ts";
 export { createUriMapper, type UriMapper } from "./contract/uri-mapper.ts";
 export {
   createMemoryBackend,

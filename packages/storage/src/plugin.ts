@@ -28,6 +28,12 @@ export {
   type WritableBackend,
   type WriteOptions,
 } from "./contract/backend.ts";
+export {
+  type UnlistedCounts,
+  type UnlistedReason,
+  unlistedReason,
+  UnlistedTally,
+} from "./contract/unlisted.ts";
 export { withBody } from "./contract/opened.ts";
 export {
   type BytesAnswer,

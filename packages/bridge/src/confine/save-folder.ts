@@ -19,6 +19,8 @@ export interface SavePlace {
 export interface SaveFolder {
   /** Absolute, without links. */
   readonly root: string;
+  /** The absolute path that `save` would write to, as far as no link is in the way. Throws `invalid_argument` as it does. */
+  pathOf(path: string | undefined, ownName: string | undefined): string;
   /**
    * Has `write` make a new file. `path` is relative, and one that ends with `/` gets the file's own name; folders on the way
    * are made, and held while it writes. Rejects with `invalid_argument`, `already_exists`, or `untrusted` where a link is in
@@ -40,6 +42,7 @@ export async function openSaveFolder(folder: string): Promise<SaveFolder> {
     throw new SluiceError("invalid_argument", "bridge: the place to save to is not a folder");
   return {
     root,
+    pathOf: (path, ownName) => join(root, ...placeNames(path, localFileName(ownName))),
     async save(path, ownName, write) {
       const names = placeNames(path, localFileName(ownName));
       const folders = names.slice(0, -1);

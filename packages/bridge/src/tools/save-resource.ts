@@ -1,12 +1,12 @@
+import type { Consent, StreamOptions } from "@sluice/client";
 import {
-  streamResource,
-  type Consent,
-  type ResourceStream,
-  type StreamOptions,
-} from "@sluice/client";
-import { formatScale, streamLink } from "@sluice/client/internal";
+  formatScale,
+  type SavableStream,
+  streamLinkToSave,
+  streamToSave,
+} from "@sluice/client/internal";
 import { SluiceError } from "@sluice/core";
-import { definedMembers } from "@sluice/core/internal";
+import { definedMembers, fileNameFromUri } from "@sluice/core/internal";
 import type { SavePlace } from "../confine/save-folder.ts";
 import {
   agree,
@@ -40,7 +40,7 @@ export async function saveForHost(
   // what a server does not declare it is not asked for
   if (isLink ? context.streams() === true : context.streams() !== false) {
     const client = createServerClient(context.calls(), context.server.kind);
-    const stream = await streamResource(client, uri, optionsOf(save, terms)).catch(
+    const stream = await streamToSave(client, uri, placeOf(save), optionsOf(save, terms)).catch(
       (error: unknown) => {
         if (!isStreamless(error, context)) throw error;
       },
@@ -59,10 +59,16 @@ export async function saveForHost(
   });
 }
 
-async function openLink(save: Save, terms: StreamTerms): Promise<ResourceStream> {
+async function openLink(save: Save, terms: StreamTerms): Promise<SavableStream> {
   const { uri, call, context } = save;
   const endpoint = context.server.url ?? (await context.loopback.endpointFor(uri, call));
-  return streamLink(uri, { ...optionsOf(save, terms), ...definedMembers({ endpoint }) });
+  const options = { ...optionsOf(save, terms), ...definedMembers({ endpoint }) };
+  return streamLinkToSave(uri, placeOf(save), options);
+}
+
+/** The file of the save if it is named as its URI is: an interrupted save is looked for there. */
+function placeOf({ uri, path, settings }: Save): string {
+  return settings.folder.pathOf(path, fileNameFromUri(uri));
 }
 
 /** What is known of a stream once it is to be written. */
@@ -88,7 +94,7 @@ function optionsOf(save: Save, terms: StreamTerms): StreamOptions {
 }
 
 async function saveStream(
-  stream: ResourceStream,
+  stream: SavableStream,
   save: Save,
   terms: StreamTerms,
 ): Promise<SavedResource> {
@@ -112,7 +118,7 @@ async function saveStream(
       });
     });
   } catch (error) {
-    await stream.body.cancel(error).catch(() => {});
+    stream.cancel(error);
     // the client has words of its own for a full disk
     throw refusal ?? error;
   }

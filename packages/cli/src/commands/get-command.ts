@@ -3,16 +3,15 @@ import { join, relative, sep } from "node:path";
 import { once } from "node:events";
 import { homedir } from "node:os";
 import { createInterface } from "node:readline";
-import {
-  type Consent,
-  type ResourceStream,
-  type SavedFile,
-  type StreamFacts,
-  streamResource,
-  type TransferScale,
-} from "@sluice/client";
+import { type Consent, type SavedFile, type StreamFacts, type TransferScale } from "@sluice/client";
 import { SluiceError } from "@sluice/core";
-import { saveBytes, scaleOf, formatScale } from "@sluice/client/internal";
+import {
+  formatScale,
+  type SavableStream,
+  saveBytes,
+  scaleOf,
+  streamToSave,
+} from "@sluice/client/internal";
 import { definedMembers, fileNameFromUri, sanitizeFileName } from "@sluice/core/internal";
 import {
   connect,
@@ -129,9 +128,8 @@ async function askAtOnce(
       const openOptions = { ...options, signal };
       const stream = await openStream(connection, uris[index] as string, openOptions, undefined);
       if (!stream) return undefined;
-      const { body, ...facts } = stream;
-      await body.cancel();
-      return facts;
+      stream.cancel();
+      return stream;
     },
     // what comes in one message is bounded
     async tell(facts, index) {
@@ -146,17 +144,17 @@ async function askAtOnce(
   };
 }
 
-/** Asks for a resource; `undefined` if the server does not stream it. */
+/** Asks for a resource, or for what an earlier run has not got of it; `undefined` if the server does not stream it. */
 async function openStream(
   connection: ClientConnection,
   uri: string,
-  { maxSize, trust, signal }: GetOptions,
+  { maxSize, trust, signal, output }: GetOptions,
   consent: Consent | undefined,
-): Promise<ResourceStream | undefined> {
+): Promise<SavableStream | undefined> {
   if (!declaresStreaming(connection)) return undefined;
   const options = { signal, maxStreamBytes: maxSize, trustedOrigins: trust, consent };
   try {
-    return await streamResource(connection.client, uri, definedMembers(options));
+    return await streamToSave(connection.client, uri, output, definedMembers(options));
   } catch (error) {
     if (SluiceError.is(error) && error.code === "unsupported") return undefined;
     throw error;
@@ -175,8 +173,8 @@ async function save(
   if (!stream) return saveContent(connection, wanted, options);
   const { path, leave } = await wanted
     .place(() => pathFor(output, stream.name))
-    .catch(async (error: unknown) => {
-      await stream.body.cancel();
+    .catch((error: unknown) => {
+      stream.cancel();
       throw error;
     });
   try {

@@ -18,6 +18,7 @@ import {
   defaultPort,
   type ServeCommandOptions,
 } from "../serve/serve-options.ts";
+import { noteUnlisted } from "../serve/note-unlisted.ts";
 import { openTrail } from "../serve/serve-trail.ts";
 import { openServed, type Served } from "../serve/served.ts";
 import { tellListFaults, lookAtStorage, refuseStorage } from "../storages/look-at-storage.ts";
@@ -72,13 +73,15 @@ interface ServedSource {
 
 /** Serves until the end, and closes everything but the storage. */
 async function serveFrom(server: Server, serving: ServedSource): Promise<void> {
-  const { storage, options } = serving;
+  const { source, storage, options } = serving;
   const { host, signal, stdio = false } = options;
   const refusals = createRefusalLog(note);
   let trail: AuditFile | undefined;
   let keys: KeyFile | undefined;
   let served: Served | undefined;
   let side: HttpSide | undefined;
+  const lookEnd = new AbortController();
+  let look: Promise<void> | undefined;
   try {
     const port = portOf(server);
     // not before: the process that has the address is the only one that writes its trail
@@ -90,16 +93,16 @@ async function serveFrom(server: Server, serving: ServedSource): Promise<void> {
     beginToServe(server);
     server.on("request", side.requests);
     if (side.upgrades) server.on("upgrade", side.upgrades);
+    if (!stdio) await print(served.sluice.endpoint.url);
+    noteStart(serving, { served, trail, side });
+    if (folderOf(source) !== undefined) look = noteUnlisted(storage, note, lookEnd.signal);
     if (stdio) {
-      noteStart(serving, { served, trail, side });
       await serveClient(served.create, signal);
-    } else {
-      await print(served.sluice.endpoint.url);
-      noteStart(serving, { served, trail, side });
-      if (!signal.aborted) await once(signal, "abort");
-    }
+    } else if (!signal.aborted) await once(signal, "abort");
     note("Ending …");
   } finally {
+    lookEnd.abort();
+    await look;
     const limit = { deadlineMs: stdio ? drainMs.stdio : drainMs.http };
     const [{ cut }] = await Promise.all([
       drainServer(server, limit),

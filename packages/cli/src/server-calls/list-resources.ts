@@ -1,13 +1,17 @@
 import { SluiceError } from "@sluice/core";
-import { definedMembers } from "@sluice/core/internal";
+import { definedMembers, EXTENSION_ID } from "@sluice/core/internal";
+import { parseUnlisted, UnlistedTally } from "@sluice/storage/internal";
 import { fault, type Advice } from "../terminal/failure.ts";
 import { callServer } from "./call-server.ts";
 import type { ClientConnection } from "./connect.ts";
 import { printable } from "../terminal/print.ts";
 import { formatBytes } from "../terminal/quantity.ts";
 
-/** Resources of a server in the order of its list, page by page. */
-export async function* listResources(connection: ClientConnection): AsyncGenerator<ListedResource> {
+/** Resources of a server in the order of its list, page by page. Adds to `unlisted` what the server counts as in no list. */
+export async function* listResources(
+  connection: ClientConnection,
+  unlisted: UnlistedTally = new UnlistedTally(),
+): AsyncGenerator<ListedResource> {
   const { client, server, signal } = connection;
   let cursor: string | undefined;
   // of every power of two one cursor is remembered, so that circles of any length are found in bounded memory
@@ -25,6 +29,8 @@ export async function* listResources(connection: ClientConnection): AsyncGenerat
       const lastModified = annotations?.lastModified;
       yield definedMembers({ uri, name, mimeType, size, lastModified });
     }
+    const ours = Object(page._meta?.[EXTENSION_ID]) as { readonly unlisted?: unknown };
+    unlisted.addAll(parseUnlisted(ours.unlisted));
     cursor = page.nextCursor;
     if (cursor !== undefined && cursor === landmark)
       throw new SluiceError("protocol", `${server} keeps giving the same pages`);

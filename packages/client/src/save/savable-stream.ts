@@ -3,8 +3,8 @@ import { type RequestingClient, outgoingCall } from "../calls/stream-calls.ts";
 import { httpExchange } from "../net/node/http-exchange.ts";
 import { bodyOf, openResource, type OpenedResource } from "../download/open-resource.ts";
 import type { ResourceStream } from "../download/resource-stream.ts";
-import type { SavedFile, SaveResourceOptions } from "../download/save-options.ts";
-import { settingsOf, type StreamOptions } from "../download/stream-options.ts";
+import type { SavedFile, SaveOptions, SaveResourceOptions } from "../download/save-options.ts";
+import { settingsOf, type StreamFacts, type StreamOptions } from "../download/stream-options.ts";
 import { findKept, saveOpened } from "./save-opened.ts";
 
 /**
@@ -15,29 +15,52 @@ import { findKept, saveOpened } from "./save-opened.ts";
  * Rejects with `not_found`, `unsupported`, `too_large`, `permission_denied`, `unauthenticated`,
  * `throttled`, `untrusted`, `protocol`, `unavailable`, `timeout`, or with `signal.reason`.
  */
-export function streamResource(
+export async function streamResource(
   client: RequestingClient,
   uri: string,
   options: StreamOptions = {},
 ): Promise<ResourceStream> {
-  return openStream(client, uri, options);
-}
-
-async function openStream(
-  client: RequestingClient,
-  uri: string,
-  options: StreamOptions,
-  kept?: KeptBytes,
-): Promise<ResourceStream> {
-  const settings = settingsOf({ prefer: ["downloadUrl", "redirect", "direct"], ...options });
-  const open = (from?: KeptBytes): Promise<OpenedResource> =>
-    openResource(client, uri, settings, httpExchange, from);
-  const opened = await open(kept);
+  const open = openerOf(client, uri, options);
+  const opened = await open();
   return {
     ...opened.facts,
     body: bodyOf(opened),
     saveTo: (path, save = {}) => saveOpened(opened, open, path, save),
   };
+}
+
+/** A resource that was asked for to be saved. Save it or cancel it: one of the two, once. */
+export interface SavableStream extends StreamFacts, Pick<ResourceStream, "saveTo"> {
+  cancel(reason?: unknown): void;
+}
+
+/**
+ * Asks for a resource as {@link streamResource} does, for a `saveTo` with `resume`: only for what follows the bytes that an
+ * interrupted save left at `path`, which is the file or its folder. A response from byte 0 would fill the buffers of both
+ * systems in vain.
+ */
+export async function streamToSave(
+  client: RequestingClient,
+  uri: string,
+  path: string,
+  options: StreamOptions & Pick<SaveOptions, "name"> = {},
+): Promise<SavableStream> {
+  const open = openerOf(client, uri, options);
+  const opened = await open(await findKept(uri, path, options.name));
+  return {
+    ...opened.facts,
+    saveTo: (target, save = {}) => saveOpened(opened, open, target, save),
+    cancel: opened.cancel,
+  };
+}
+
+function openerOf(
+  client: RequestingClient,
+  uri: string,
+  options: StreamOptions,
+): (kept?: KeptBytes) => Promise<OpenedResource> {
+  const settings = settingsOf({ prefer: ["downloadUrl", "redirect", "direct"], ...options });
+  return (kept) => openResource(client, uri, settings, httpExchange, kept);
 }
 
 /**
@@ -55,26 +78,27 @@ export async function saveResource(
     throw new TypeError(
       'client: saveResource(client, uri, path) takes a file or a folder, such as "downloads/"',
     );
-  // a response from byte 0 would fill the buffers of both systems in vain
-  const keptBytes = options.resume ? await findKept(uri, path, options.name) : undefined;
-  const stream = await openStream(client, uri, options, keptBytes);
+  const stream = options.resume
+    ? await streamToSave(client, uri, path, options)
+    : await streamResource(client, uri, options);
   return stream.saveTo(path, options);
 }
 
-/** Options of {@link streamLink}. */
+/** Options of {@link streamLinkToSave}. */
 export interface StreamLinkOptions extends StreamOptions {
   /** URL of the MCP endpoint that named the link: its origin needs no trust, and gets no credentials. */
   readonly endpoint?: URL;
 }
 
 /**
- * Opens a link as {@link streamResource} opens a resource: resumable, bounded, of the endpoint's origin or a trusted one.
+ * Opens a link as {@link streamToSave} opens a resource: resumable, bounded, of the endpoint's origin or a trusted one.
  * Rejects with `untrusted` for any other, and as `streamResource` does.
  */
-export function streamLink(
+export function streamLinkToSave(
   link: string,
+  path: string,
   { endpoint = nowhere, ...options }: StreamLinkOptions = {},
-): Promise<ResourceStream> {
+): Promise<SavableStream> {
   const client: RequestingClient = {
     async request({ method, params }) {
       const outgoing = outgoingCall({ id: 0, method, params });
@@ -83,7 +107,7 @@ export function streamLink(
       return { uri: link, downloadUrl: link, _meta: { [EXTENSION_ID]: { auth: "self" } } };
     },
   };
-  return streamResource(client, link, options);
+  return streamToSave(client, link, path, options);
 }
 
 /** A reserved name (RFC 2606 §2): no link is of its origin. */

@@ -6,6 +6,8 @@ import type {
 } from "@modelcontextprotocol/server";
 import { resourceTag, type Principal } from "@sluice/core";
 import { definedMembers, foldName } from "@sluice/core/internal";
+import type { UnlistedCounts } from "@sluice/storage";
+import { UnlistedTally } from "@sluice/storage/internal";
 import { tagOf } from "../access/principal.ts";
 import type { ResourceCalls } from "../calls/resource-calls.ts";
 import { knownType } from "../content/resource-type.ts";
@@ -36,6 +38,8 @@ export interface FolderPage {
   /** Of the first page of everything: resources that providers make. */
   readonly templates: readonly ResourceTemplateType[];
   readonly nextCursor?: string;
+  /** Of the first page: entries that are in no list, as far as was looked. */
+  readonly unlisted?: UnlistedCounts;
   /** There are more files than are looked through. */
   readonly isCut: boolean;
 }
@@ -68,7 +72,7 @@ export function listFolder(
     const search = { principal, signal };
     const places = await placesFor(mounts, search, folder);
     const page = await pageFrom(mounts, { ...search, places }, from, matcherOf(filter));
-    const { next, isCut, withheld } = page;
+    const { next, isCut, withheld, unlisted } = page;
     const isFirst = cursor === undefined;
     entry.facts.shown = page.files.length;
     entry.facts.withheld = withheld;
@@ -77,7 +81,10 @@ export function listFolder(
       folders: isFirst ? foldersIn(page.all, places) : [],
       templates: isFirst && folder === "" ? providedTemplates(mounts, principal) : [],
       isCut,
-      ...definedMembers({ nextCursor: next && formatCursor(next, scope) }),
+      ...definedMembers({
+        nextCursor: next && formatCursor(next, scope),
+        unlisted: isFirst ? unlisted : undefined,
+      }),
     };
     return { result };
   });
@@ -114,7 +121,7 @@ function placesNamed(mounts: Mounts, { principal }: Search, folder: string): Fil
 async function hasFiles({ mount, prefix }: FilePlace, search: Search): Promise<boolean> {
   if (prefix === undefined) return true;
   const page = await visiblePage(mount, { ...search, prefix, cursor: undefined, limit: 1 });
-  return page.objects.length > 0;
+  return page.objects.length > 0 || page.unlisted !== undefined;
 }
 
 /** Where a page begins: after the first `offset` files of a chunk, the last of which has the tag `after`. */
@@ -153,6 +160,7 @@ interface FilesAt {
   readonly next: ListPosition | undefined;
   readonly isCut: boolean;
   readonly withheld: number;
+  readonly unlisted: UnlistedCounts | undefined;
 }
 
 /** The first page from a position on that has files, or the last one. */
@@ -164,11 +172,13 @@ async function pageFrom(
 ): Promise<FilesAt> {
   let chunk = 0;
   let withheld = 0;
+  const tally = new UnlistedTally();
   for await (const found of visibleFiles(mounts, search)) {
     const position = chunk === from.chunk ? from : { ...firstPosition, chunk };
     chunk += 1;
     if (position.chunk < from.chunk) continue;
     withheld += found.withheld;
+    tally.addAll(found.unlisted);
     const all = sorted(
       found.files.filter(({ info }) => matches(info.key)),
       search.places,
@@ -180,13 +190,14 @@ async function pageFrom(
     if (end < all.length) {
       const after = tagged(files.at(-1)!.uri, 8);
       const next = { chunk: position.chunk, offset: end, after };
-      return { files, all, next, isCut: false, withheld };
+      return { files, all, next, isCut: false, withheld, unlisted: tally.take() };
     }
     if (files.length === 0 && !isLast) continue;
     const next = isLast ? undefined : { ...firstPosition, chunk };
-    return { files, all, next, isCut: isLast && !found.isLast, withheld };
+    const isCut = isLast && !found.isLast;
+    return { files, all, next, isCut, withheld, unlisted: tally.take() };
   }
-  return { files: [], all: [], next: undefined, isCut: false, withheld };
+  return { files: [], all: [], next: undefined, isCut: false, withheld, unlisted: undefined };
 }
 
 /** Files come and go between two pages: what the page before ended with counts more than its place. */

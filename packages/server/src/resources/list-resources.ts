@@ -8,6 +8,7 @@ import type {
 } from "@modelcontextprotocol/server";
 import { SluiceError, type Principal } from "@sluice/core";
 import { definedMembers, EXTENSION_ID, type TextSealer } from "@sluice/core/internal";
+import { UnlistedTally } from "@sluice/storage/internal";
 import { tagOf } from "../access/principal.ts";
 import type { CallWork, ResourceCalls } from "../calls/resource-calls.ts";
 import { mountsTemplate } from "../calls/resource-owner.ts";
@@ -69,7 +70,8 @@ export function resourcesHandler(
     if (registered.nextCursor !== undefined) return seal(registered, fromAuthor);
     const page = await pageOf(undefined);
     const resources = [...registered.resources, ...page.resources];
-    return seal({ ...registered, ...page, resources }, fromMounts);
+    const meta = page._meta && { _meta: { ...registered._meta, ...page._meta } };
+    return seal({ ...registered, ...page, ...meta, resources }, fromMounts);
   }
 
   return (params = {}, ctx) =>
@@ -91,6 +93,7 @@ async function mountsPage(
 ): Promise<ListResourcesResult> {
   const { signal } = ctx.mcpReq;
   const resources: Resource[] = [];
+  const tally = new UnlistedTally();
   let withheld = 0;
   let next: string | undefined;
   const places = placesFrom(mounts.all, principal, cursor);
@@ -113,6 +116,7 @@ async function mountsPage(
     // an object whose URI a provider has cannot be read by it
     resources.push(...entries.filter(({ uri }) => mounts.mountOf(uri) === mount));
     withheld += page.withheld;
+    tally.addAll(page.unlisted);
     if (page.cursor !== undefined) {
       next = mount.namePrefix + page.cursor;
       break;
@@ -120,7 +124,9 @@ async function mountsPage(
   }
   entry.facts.shown = resources.length;
   entry.facts.withheld = withheld;
-  return { resources, ...definedMembers({ nextCursor: next }) };
+  const unlisted = tally.take();
+  const meta = unlisted && { [EXTENSION_ID]: { unlisted } };
+  return { resources, ...definedMembers({ nextCursor: next, _meta: meta }) };
 }
 
 /** Mounts looked at for one page, however few objects they have. */

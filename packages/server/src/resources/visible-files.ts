@@ -1,6 +1,7 @@
 import type { Principal } from "@sluice/core";
 import { definedMembers } from "@sluice/core/internal";
-import type { ObjectInfo } from "@sluice/storage";
+import type { ObjectInfo, UnlistedCounts } from "@sluice/storage";
+import { UnlistedTally } from "@sluice/storage/internal";
 import type { Mount } from "../storage/mount.ts";
 import { isThereFor, type Mounts } from "../storage/mounts.ts";
 import { visiblePage, type VisiblePage } from "./visible-page.ts";
@@ -25,6 +26,8 @@ export interface VisibleFile {
 export interface FileChunk {
   readonly files: readonly VisibleFile[];
   readonly withheld: number;
+  /** Entries of the storages that are in no list. */
+  readonly unlisted: UnlistedCounts | undefined;
   readonly isLast: boolean;
 }
 
@@ -61,8 +64,9 @@ export async function* visibleFiles(
   let files: VisibleFile[] = [];
   let withheld = 0;
   let looked = 0;
+  const tally = new UnlistedTally();
   const take = (isLast: boolean): FileChunk => {
-    const chunk = { files, withheld, isLast };
+    const chunk = { files, withheld, unlisted: tally.take(), isLast };
     [files, withheld, looked] = [[], 0, 0];
     return chunk;
   };
@@ -89,6 +93,7 @@ export async function* visibleFiles(
         files.push({ mount, info, uri, isUntyped });
       }
       withheld += page.withheld;
+      tally.addAll(page.unlisted);
       looked += Math.max(minCounted, page.objects.length + page.withheld);
       ({ cursor } = page);
     } while (cursor !== undefined);

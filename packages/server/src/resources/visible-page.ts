@@ -71,10 +71,11 @@ export async function visiblePage(
     const page = await look(limit);
     goOn(page);
     const { objects } = page;
-    const { untyped } = page;
+    const { untyped, unlisted } = page;
     const next = isOver ? undefined : formatPosition({ from });
-    return { objects, withheld, ...definedMembers({ untyped, cursor: next }) };
+    return { objects, withheld, ...definedMembers({ untyped, unlisted, cursor: next }) };
   }
+  // with rules nothing tells of unlisted entries: their keys cannot be put to the rules
   const objects: ObjectInfo[] = [];
   if (ahead !== undefined) {
     const info = await backend.describe(ahead, { signal }).catch(ignoreAbsent);

@@ -1,5 +1,6 @@
 import type { CallToolResult, Resource } from "@modelcontextprotocol/server";
 import { definedMembers } from "@sluice/core/internal";
+import { formatUnlisted } from "@sluice/storage/internal";
 import { z } from "zod/v4";
 import { listFolder, type FolderPage } from "../resources/list-folder.ts";
 import { optionalInput, toolSchema } from "./tool-input.ts";
@@ -38,6 +39,7 @@ function descriptionOf(next: string) {
       ),
       folders: z.array(z.object({ uri: text, files: z.number() })).optional(),
       templates: z.array(z.object({ uri_template: text, title: text.optional() })).optional(),
+      unlisted: text.optional(),
       next_cursor: text.optional(),
     }),
     annotations: { readOnlyHint: true, openWorldHint: false },
@@ -45,7 +47,7 @@ function descriptionOf(next: string) {
 }
 
 function answerOf(
-  { resources, folders, templates, nextCursor, isCut }: FolderPage,
+  { resources, folders, templates, nextCursor, unlisted: counts, isCut }: FolderPage,
   { filter }: { readonly filter?: string | undefined },
   name: string,
 ): CallToolResult {
@@ -53,6 +55,8 @@ function answerOf(
   if (nextCursor !== undefined) lines.push(`More: call ${name} with this cursor: ${nextCursor}`);
   if (isCut) lines.push("There are more files than are looked through: name a folder.");
   if (lines.length === 0) lines.push(filter === undefined ? "No files here." : "No name matches.");
+  const unlisted = counts && formatUnlisted(counts);
+  if (unlisted !== undefined) lines.push(`${unlisted}.`);
   const made = templates.map(({ uriTemplate, title, description }) => ({
     uri_template: uriTemplate,
     ...definedMembers({ title: title ?? description }),
@@ -73,6 +77,7 @@ function answerOf(
       ...definedMembers({
         folders: folders.length === 0 ? undefined : folders,
         templates: made.length === 0 ? undefined : made,
+        unlisted,
         next_cursor: nextCursor,
       }),
     },

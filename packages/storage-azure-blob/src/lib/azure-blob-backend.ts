@@ -1,8 +1,15 @@
 import type { BlobItem } from "@azure/storage-blob";
 import { definedMembers } from "@sluice/core/internal";
 import type { ListOptions, ListPage, StorageBackend, WritableBackend } from "@sluice/storage";
-import { listPage, readExtent, unlessMissing } from "@sluice/storage/plugin";
-import { type AzureContainer, beginCall, type BlobRoot, createRoot, toKey } from "./container.ts";
+import { listPage, readExtent, unlessMissing, UnlistedTally } from "@sluice/storage/plugin";
+import {
+  type AzureContainer,
+  beginCall,
+  type BlobRoot,
+  createRoot,
+  hasTrailingDot,
+  toKey,
+} from "./container.ts";
 import {
   type BlobFacts,
   ensureReadable,
@@ -116,18 +123,29 @@ function listBlobs(root: BlobRoot, options: ListOptions): Promise<ListPage> {
         .byPage({ maxPageSize: limit, ...definedMembers({ continuationToken: after }) });
       return (await pages.next()).value;
     });
+    const unlisted = new UnlistedTally();
     const objects = page.segment.blobItems
-      .map((item: BlobItem) => toListed(root, item))
+      .map((item: BlobItem) => toListed(root, item, unlisted))
       .filter((info: SizedInfo | undefined) => info !== undefined);
-    return { objects, next: page.continuationToken || undefined };
+    const next = page.continuationToken || undefined;
+    return { objects, next, ...definedMembers({ unlisted: unlisted.take() }) };
   });
 }
 
-/** The metadata of a listed blob, or `undefined` when it could not be opened. */
-function toListed(root: BlobRoot, item: BlobItem): SizedInfo | undefined {
+/** The metadata of a listed blob, or `undefined` when it could not be opened, which is counted. */
+function toListed(root: BlobRoot, item: BlobItem, unlisted: UnlistedTally): SizedInfo | undefined {
   const { name, properties, metadata } = item;
   const key = toKey(root, name);
   const facts: BlobFacts = { ...properties, metadata };
-  if (key === undefined || unreadable(facts) !== undefined) return undefined;
+  if (key === undefined) {
+    const rest = name.slice(root.prefix.length);
+    if (hasTrailingDot(rest)) unlisted.add("reserved");
+    else unlisted.addName(rest);
+    return undefined;
+  }
+  if (unreadable(facts) !== undefined) {
+    if (facts.accessTier === "Archive") unlisted.add("archived");
+    return undefined;
+  }
   return toObjectInfo(key, properties.contentLength ?? 0, facts, properties.contentMD5);
 }

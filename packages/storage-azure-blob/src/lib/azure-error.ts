@@ -14,6 +14,8 @@ const archived: AzureMeaning = [
   "unsupported",
   "the blob is in the archive tier; rehydrate it first",
 ];
+const leased: AzureMeaning = ["unsupported", "another client has a lease on the blob"];
+const damaged: AzureMeaning = ["corrupt", "other bytes arrived than were sent"];
 const busy: AzureMeaning = ["throttled", "the service asks to slow down"];
 const down: AzureMeaning = ["unavailable", "the service failed"];
 
@@ -35,6 +37,11 @@ const codes: Readonly<Record<string, AzureMeaning>> = {
   ],
   // another client finished a write of this blob, which drops the blocks of all others
   InvalidBlockList: ["precondition_failed", "another writer was faster"],
+  // 412 as well, but the blob is as it was
+  LeaseIdMissing: leased,
+  LeaseLost: leased,
+  Md5Mismatch: damaged,
+  Crc64Mismatch: damaged,
   ServerBusy: busy,
 };
 

@@ -93,7 +93,8 @@ export function toKey({ prefix }: BlobRoot, name: string): string | undefined {
   return checkKey(key) === undefined && !hasTrailingDot(key) ? key : undefined;
 }
 
-function hasTrailingDot(key: string): boolean {
+/** True for a name with a dot that the service drops. */
+export function hasTrailingDot(key: string): boolean {
   return key.endsWith(".") || key.includes("./");
 }
 

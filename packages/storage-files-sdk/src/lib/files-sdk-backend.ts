@@ -11,6 +11,7 @@ import {
   type ServiceCall,
   SluiceError,
   type StorageBackend,
+  UnlistedTally,
 } from "@sluice/storage/plugin";
 import type { Adapter } from "files-sdk";
 import { callAdapter } from "./files-error.ts";
@@ -76,8 +77,15 @@ function list(
     );
     // folder markers and other names that cannot be asked for
     const legal = page.items.filter(({ key }) => checkKey(key) === undefined);
+    const tally = new UnlistedTally();
+    for (const { key } of page.items) tally.addName(key);
     const objects = legal.map((item) => toListedInfo(item.key, item));
-    return { objects, next: page.cursor, untyped: true };
+    return {
+      objects,
+      next: page.cursor,
+      untyped: true,
+      ...definedMembers({ unlisted: tally.take() }),
+    };
   });
 }
 

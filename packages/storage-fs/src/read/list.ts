@@ -1,10 +1,18 @@
 import { close, constants, lstat, open } from "node:fs";
 import { promisify } from "node:util";
 import { backgroundClock } from "@sluice/core/internal";
+import { definedMembers } from "@sluice/core/internal";
 import type { ListOptions, ListPage, ObjectInfo } from "@sluice/storage";
-import { type FoundPage, listPage, type ListRequest } from "@sluice/storage/plugin";
+import {
+  type FoundPage,
+  listPage,
+  type ListRequest,
+  type UnlistedReason,
+} from "@sluice/storage/plugin";
 import { SluiceError } from "@sluice/core";
 import { toSluiceError } from "../root/fs-error.ts";
+import { lookFault } from "./look-fault.ts";
+import { closeFile, openFile } from "./open-file.ts";
 import { toObjectInfo } from "./opened-object.ts";
 import type { FsRoot } from "../root/root.ts";
 import { createWalk, type FoundFile, type FileWalk, type WalkPosition } from "./walk.ts";
@@ -61,22 +69,26 @@ export function createLister(root: FsRoot, racyOf: (key: string) => number): FsL
     // two walks at the same place have different cursors
     const id = (idleWalk && from?.walk) ?? crypto.randomUUID();
     try {
-      const infos: Promise<ObjectInfo | undefined>[] = [];
+      const infos: Promise<ObjectInfo | UnlistedReason | undefined>[] = [];
       while (infos.length < limit) {
         const file = await walk.next(signal);
         if (file === undefined) break;
-        const info = toListed(file, racyOf(file.key));
+        const info = toListed(root, file, racyOf(file.key));
         walk.hold(info);
         if (infos.push(info) % together === 0) await Promise.all(infos.slice(-together));
       }
-      const objects = (await Promise.all(infos)).filter((info) => info !== undefined);
+      const objects: ObjectInfo[] = [];
+      for (const info of await Promise.all(infos))
+        if (typeof info === "object") objects.push(info);
+        else walk.unlisted.add(info);
+      const page = { objects, ...definedMembers({ unlisted: walk.unlisted.take() }) };
       if (infos.length < limit) {
         await walk.close();
-        return { objects };
+        return page;
       }
       const next = formatPosition({ walk: id, position: walk.position() });
       await keep(prefix + next, walk);
-      return { objects, next };
+      return { ...page, next };
     } catch (error) {
       await walk.close();
       signal?.throwIfAborted();
@@ -96,18 +108,39 @@ export function createLister(root: FsRoot, racyOf: (key: string) => number): FsL
   };
 }
 
-/** The metadata of a file that is still there and can be opened, else `undefined`. */
-async function toListed({ key, path }: FoundFile, racyMs: number): Promise<ObjectInfo | undefined> {
+/** The metadata of a file, or why it is not listed; `undefined` if it is gone by now. */
+async function toListed(
+  root: FsRoot,
+  { key, path, isLink }: FoundFile,
+  racyMs: number,
+): Promise<ObjectInfo | UnlistedReason | undefined> {
+  if (isLink) return toListedLink(root, key, racyMs);
   try {
     const stats = await lstatAsync(path, { bigint: true });
-    if (!stats.isFile()) return undefined;
+    if (stats.isDirectory()) return "unreadable";
+    if (!stats.isFile()) return stats.isSymbolicLink() ? "link" : "special";
     // not for everybody to read, so perhaps not for us: opening it tells
     if ((stats.mode & 0o444n) !== 0o444n)
       await closeAsync(await openAsync(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK));
     return toObjectInfo(key, stats, racyMs);
+  } catch (error) {
+    return lookFault(error, path);
+  }
+}
+
+/** The same for a name of a mounted volume, whose file is opened for it: that tells where it lies. */
+async function toListedLink(
+  root: FsRoot,
+  key: string,
+  racyMs: number,
+): Promise<ObjectInfo | UnlistedReason> {
+  try {
+    const file = await openFile(root, key, operation, undefined);
+    await closeFile(root, file);
+    return file.key === key ? toObjectInfo(key, file.stats, racyMs) : "link";
   } catch {
-    // removed by now, a name that is not UTF-8, not readable, too large
-    return undefined;
+    // it leads to nothing, outside of the root, or to a folder that could not be entered
+    return "link";
   }
 }
 

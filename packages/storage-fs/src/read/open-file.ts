@@ -15,11 +15,13 @@ import { SluiceError } from "@sluice/core";
 import { toSluiceError } from "../root/fs-error.ts";
 import { isHidden } from "../root/names.ts";
 import { type FsRoot, nameOfDescriptor, pathOf, toKey } from "../root/root.ts";
+import { isVolumeName, openVolumeLink } from "../root/volume.ts";
 
 const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK, O_NOCTTY } = constants;
 // a flag that the platform lacks is undefined and counts as 0 here; O_NONBLOCK: opening a FIFO
 // would otherwise hold a thread of the pool until a writer opens it
-const flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
+const following = O_RDONLY | O_NONBLOCK | O_NOCTTY;
+const flags = following | O_NOFOLLOW;
 
 const openAsync = promisify(open);
 const closeAsync = promisify(close);
@@ -30,8 +32,13 @@ const realpathAsync = promisify(realpath.native);
 /** An open regular file that was proven to lie inside the root. */
 export interface OpenedFile {
   readonly fd: number;
-  /** Where the file really lies: another key than was asked for when links or case led to it. */
+  /**
+   * Where the file really lies: another key than was asked for when links or case led to it. A file
+   * of a mounted volume has the key of its link, since its folder has another name after an update.
+   */
   readonly key: string;
+  /** Where the file really lies, without links on the way. */
+  readonly path: string;
   readonly stats: BigIntStats;
 }
 
@@ -48,22 +55,26 @@ export async function openFile(
   const path = pathOf(root, key);
   let fd: number | undefined;
   try {
-    // a way through the thread pool costs more than everything else here together
-    fd = root.warmPaths.has(path) ? openSync(path, flags) : await openAsync(path, flags);
+    const opened = await openAt(root, path);
+    ({ fd } = opened);
     // the attributes are fresh from opening, so that this does not wait, even on a network
     const stats = fstatSync(fd, { bigint: true });
-    const found = root.namesDescriptors
+    const real = root.namesDescriptors
       ? keyByDescriptor(root, key, path, fd)
       : await keyByIdentity(root, path, stats);
-    if (found === undefined)
+    if (real === undefined)
       throw new SluiceError("permission_denied", `${operation}: outside the root`);
+    const isInVolume = isVolumeName(key, real);
+    if (opened.isLink && !isInVolume)
+      throw new SluiceError("permission_denied", `${operation}: a link to another name`);
+    const found = isInVolume ? key : real;
     if (found !== key && isHidden(found, root.dotfiles))
       throw new SluiceError("not_found", `${operation}: hidden`);
     if (!stats.isFile() || (stats.size === 0n && (await hasBytes(fd))))
       throw new SluiceError("unsupported", `${operation}: not a regular file`);
     signal?.throwIfAborted();
-    if (stats.dev === root.localDevice) root.warmPaths.add(path);
-    return { fd, key: found, stats };
+    if (stats.dev === root.localDevice && found === real) root.warmPaths.add(path);
+    return { fd, key: found, path: pathOf(root, real), stats };
     // #region abort
   } catch (error) {
     if (fd !== undefined) await closeAsync(fd);
@@ -71,6 +82,19 @@ export async function openFile(
     throw toSluiceError(error, operation);
   }
   // #endregion
+}
+
+async function openAt(
+  { warmPaths }: FsRoot,
+  path: string,
+): Promise<{ readonly fd: number; readonly isLink: boolean }> {
+  try {
+    // a way through the thread pool costs more than all the rest of opening a file
+    const fd = warmPaths.has(path) ? openSync(path, flags) : await openAsync(path, flags);
+    return { fd, isLink: false };
+  } catch (error) {
+    return { fd: await openVolumeLink(path, following, error), isLink: true };
+  }
 }
 
 /** Lets go of a descriptor; on a local disk at once, elsewhere in the thread pool. */

@@ -5,7 +5,7 @@ import { type FileRegion, SluiceError } from "@sluice/core";
 import type { ObjectInfo, OpenedObject } from "@sluice/storage";
 import { createBody, quoteKey, withBody } from "@sluice/storage/plugin";
 import { toSluiceError } from "../root/fs-error.ts";
-import { type FsRoot, pathOf } from "../root/root.ts";
+import type { FsRoot } from "../root/root.ts";
 import { closeFile, type OpenedFile } from "./open-file.ts";
 
 const chunkBytes = 256 * 1024;
@@ -49,7 +49,7 @@ export function createOpenedObject(
     },
     start,
     end,
-    path: pathOf(root, opened.key),
+    path: opened.path,
     async verify() {
       ensureOpen();
       const now =

@@ -82,8 +82,10 @@ export function createSmallFiles(root: FsRoot): SmallFiles {
       return file;
     },
 
-    async keep({ fd, stats }, info) {
+    async keep({ fd, stats, path }, info) {
       const { key, size, etag } = info;
+      // looking at a name later does not follow the link of a mounted volume
+      if (path !== pathOf(root, key)) return undefined;
       const provenAt = performance.now();
       const current = files.get(key);
       if (current && isSame(current.stats, stats)) {

@@ -1,7 +1,13 @@
-import type { Dirent } from "node:fs";
+import { type Dirent, opendir } from "node:fs";
+import { promisify } from "node:util";
 import { SluiceError } from "@sluice/core";
+import { type UnlistedReason, UnlistedTally } from "@sluice/storage/plugin";
 import { type OpenDirectory, openDirectory } from "./open-directory.ts";
-import { isServable, type FsRoot, toDirectoryPath } from "../root/root.ts";
+import { type FsRoot, toDirectoryPath, unservableReason } from "../root/root.ts";
+import { isVolumeLink } from "../root/volume.ts";
+import { lookFault } from "./look-fault.ts";
+
+const opendirAsync = promisify(opendir);
 
 /** How many of the names visited last a position keeps for each directory. */
 const anchors = 3;
@@ -17,6 +23,8 @@ export interface FoundFile {
   readonly key: string;
   /** Where to look at it; valid until what was given to {@link FileWalk.hold} settles. */
   readonly path: string;
+  /** It is a name of a mounted volume. */
+  readonly isLink: boolean;
 }
 
 /** One pass through the files of a tree, in the order in which the file system gives them. */
@@ -25,6 +33,8 @@ export interface FileWalk {
   next(signal: AbortSignal | undefined): Promise<FoundFile | undefined>;
   /** Keeps the directory of the file found last open until `use` settles. */
   hold(use: Promise<unknown>): void;
+  /** Counts what the walk met and cannot give. */
+  readonly unlisted: UnlistedTally;
   /** Where it stands; a new walk from there finds what this one has not found yet. */
   position(): WalkPosition;
   close(): Promise<void>;
@@ -61,10 +71,11 @@ interface WalkStart {
 export function createWalk(root: FsRoot, prefix: string, from: WalkPosition = []): FileWalk {
   const start = prefix.slice(0, prefix.lastIndexOf("/") + 1);
   const levels: Level[] = [];
+  const unlisted = new UnlistedTally();
   let started = false;
 
   const enter = async (key: string, path: string, position: WalkPosition): Promise<boolean> => {
-    const directory = await openDirectory(root, path, toDirectoryPath(root, key));
+    const directory = await openDirectory(root, path, key);
     if (directory === undefined) return false;
     const [names, ...inner] = position;
     const resume = names && { names, inner, located: false };
@@ -73,7 +84,7 @@ export function createWalk(root: FsRoot, prefix: string, from: WalkPosition = []
   };
 
   const begin = async (): Promise<void> => {
-    if (start !== "" && !isServable(root, start.slice(0, -1))) return;
+    if (start !== "" && unservableReason(root, start.slice(0, -1)) !== undefined) return;
     const isThere = await enter(start, toDirectoryPath(root, start), from);
     if (!isThere && start === "")
       throw new SluiceError("unavailable", "fs: list: the root is gone or cannot be read");
@@ -91,12 +102,19 @@ export function createWalk(root: FsRoot, prefix: string, from: WalkPosition = []
         if (inner.length === 0) return undefined;
       } else if (!level.resume.located) return undefined;
     }
-    const mayBeFile = entry.isFile() || isUnknown(entry);
-    if (!(mayBeFile || entry.isDirectory()) || !isServable(root, key)) return undefined;
-    remember(level.visited, name);
     const path = level.directory.inside + name;
+    const reason = unservableReason(root, key) ?? (await kindFault(entry, path));
+    if (reason === "hidden") return undefined;
+    // even one that is not listed, so that a new walk does not count it again
+    remember(level.visited, name);
+    if (reason !== undefined) {
+      unlisted.add(reason);
+      return undefined;
+    }
     if (!entry.isFile() && (await enter(`${key}/`, path, inner))) return undefined;
-    return mayBeFile ? { key, path } : undefined;
+    if (!entry.isDirectory()) return { key, path, isLink: entry.isSymbolicLink() };
+    unlisted.add(await folderFault(path));
+    return undefined;
   };
 
   return {
@@ -125,6 +143,7 @@ export function createWalk(root: FsRoot, prefix: string, from: WalkPosition = []
       uses?.add(use);
       use.then(forget, forget);
     },
+    unlisted,
     position: () => levels.map(({ visited }) => [...visited]),
     async close() {
       await Promise.all(levels.splice(0).map(leave));
@@ -141,6 +160,23 @@ function remember(visited: string[], name: string): void {
 async function leave({ directory, uses }: Level): Promise<void> {
   await Promise.allSettled(uses);
   await directory.close();
+}
+
+/** Why an entry of this kind is not listed. */
+async function kindFault(entry: Dirent, path: string): Promise<"link" | "special" | undefined> {
+  if (entry.isFile() || entry.isDirectory() || isUnknown(entry)) return undefined;
+  if (!entry.isSymbolicLink()) return "special";
+  return (await isVolumeLink(path)) ? undefined : "link";
+}
+
+/** Why a folder could not be entered; `undefined` if it was removed or moved. */
+async function folderFault(path: string): Promise<UnlistedReason | undefined> {
+  try {
+    await (await opendirAsync(path)).close();
+    return undefined;
+  } catch (error) {
+    return lookFault(error, path);
+  }
 }
 
 /** Some file systems do not say what an entry is. */

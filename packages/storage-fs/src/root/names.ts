@@ -24,10 +24,13 @@ export function isStepsName(name: string): boolean {
   return /^\.sluice-[0-9a-f]{64}(?:-[0-9a-f]{16})?\.steps$/.test(name);
 }
 
-/** True when a segment of the key must be neither listed nor opened. */
+/**
+ * True when a segment of the key must be neither listed nor opened. Names that begin with two dots
+ * are always hidden: they are versions of a mounted volume, whose files have other names.
+ */
 export function isHidden(key: string, dotfiles: boolean): boolean {
-  const prefix = dotfiles ? temporaryPrefix : ".";
-  return key.startsWith(prefix) || key.includes(`/${prefix}`);
+  const prefixes = dotfiles ? [temporaryPrefix, ".."] : ["."];
+  return prefixes.some((prefix) => key.startsWith(prefix) || key.includes(`/${prefix}`));
 }
 
 const devices = /^(?:con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³]|conin\$|conout\$) *(?:\.|$)/i;

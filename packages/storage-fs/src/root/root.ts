@@ -9,7 +9,12 @@ import {
 } from "node:fs";
 import { sep } from "node:path";
 import { SluiceError } from "@sluice/core";
-import { beginOperation, checkKey, type OperationOptions } from "@sluice/storage/plugin";
+import {
+  beginOperation,
+  type OperationOptions,
+  unlistedReason,
+  type UnlistedReason,
+} from "@sluice/storage/plugin";
 import { systemCode, toSluiceError } from "./fs-error.ts";
 import { isHidden, isWindowsTrap } from "./names.ts";
 
@@ -75,12 +80,12 @@ export function descriptorsHaveNames(path: string): boolean {
   }
 }
 
-/** True when a file of that key can be listed and opened at all. */
-export function isServable(root: FsRoot, key: string): boolean {
+/** Why a file of that key can be neither listed nor opened; `undefined` if it can. */
+export function unservableReason(root: FsRoot, key: string): "hidden" | UnlistedReason | undefined {
+  if (isHidden(key, root.dotfiles)) return "hidden";
   return (
-    checkKey(key) === undefined &&
-    !isHidden(key, root.dotfiles) &&
-    !(process.platform === "win32" && isWindowsTrap(key))
+    unlistedReason(key) ??
+    (process.platform === "win32" && isWindowsTrap(key) ? "reserved" : undefined)
   );
 }
 

@@ -1,16 +1,19 @@
-import { type FSWatcher, lstat, watch } from "node:fs";
+import { type BigIntStats, type Dirent, type FSWatcher, lstat, stat, watch } from "node:fs";
 import { promisify } from "node:util";
 import { SluiceError } from "@sluice/core";
 import { backgroundClock, onAbort, sleep } from "@sluice/core/internal";
 import type { ChangeBatch, WatchOptions } from "@sluice/storage";
 import { createPause, createWatches, type Watches } from "@sluice/storage/plugin";
 import { openDirectory } from "../read/open-directory.ts";
-import { isServable, type FsRoot, toDirectoryPath } from "../root/root.ts";
+import { closeFile, openFile } from "../read/open-file.ts";
+import { type FsRoot, toDirectoryPath, unservableReason } from "../root/root.ts";
+import { isVolumeLink } from "../root/volume.ts";
 
 const maxFiles = 100_000;
 /** How many files are looked at together. */
 const together = 32;
 const lstatAsync = promisify(lstat);
+const statAsync = promisify(stat);
 
 interface TreeChanges {
   readonly changed: Set<string>;
@@ -27,8 +30,8 @@ interface WatchedTree {
 interface Folder {
   /** By name: a mark that changes whenever the content does. */
   files: ReadonlyMap<string, string>;
-  /** Names of the folders in it. */
-  folders: ReadonlySet<string>;
+  /** By name of a folder in it: which one it is, since another may come in its place under its name. */
+  folders: ReadonlyMap<string, string>;
   readonly watcher: FSWatcher | undefined;
 }
 
@@ -73,12 +76,12 @@ function createWatchedTree(root: FsRoot, prefix: string, wake: () => void): Watc
     folder.watcher?.close();
     fileCount -= folder.files.size;
     for (const name of folder.files.keys()) changes.removed.add(key + name);
-    for (const name of folder.folders) forget(`${key}${name}/`, changes);
+    for (const name of folder.folders.keys()) forget(`${key}${name}/`, changes);
   };
 
   const add = (key: string): Folder => {
     // watched before it is read, so that nothing falls between the two
-    const folder = { files: new Map(), folders: new Set<string>(), watcher: watchFolder(key) };
+    const folder = { files: new Map(), folders: new Map(), watcher: watchFolder(key) };
     folders.set(key, folder);
     return folder;
   };
@@ -100,11 +103,12 @@ function createWatchedTree(root: FsRoot, prefix: string, wake: () => void): Watc
     for (const name of folder.files.keys())
       if (!now.files.has(name)) changes.removed.add(key + name);
     folder.files = now.files;
-    for (const name of folder.folders)
-      if (!now.folders.has(name)) forget(`${key}${name}/`, changes);
-    const added = [...now.folders].filter((name) => !folder.folders.has(name));
+    const before = folder.folders;
+    for (const [name, identity] of before)
+      if (now.folders.get(name) !== identity) forget(`${key}${name}/`, changes);
+    const added = [...now.folders].filter(([name, identity]) => before.get(name) !== identity);
     folder.folders = now.folders;
-    for (const name of added) {
+    for (const [name] of added) {
       if (closed) return;
       await compare(`${key}${name}/`, new Set(), changes);
     }
@@ -121,6 +125,8 @@ function createWatchedTree(root: FsRoot, prefix: string, wake: () => void): Watc
         // entries that are gone were reported with their directory
         if (key === "" || folders.has(key)) await compare(key, touched, changes);
       }
+      // a folder in the place of another may have the same names
+      for (const key of changes.changed) changes.removed.delete(key);
       // closed while it was read: watches armed in the meantime must go as well
       if (closed) closeAll();
       return changes;
@@ -138,14 +144,14 @@ async function readFolder(
   prefix: string,
   key: string,
 ): Promise<Pick<Folder, "files" | "folders"> | undefined> {
-  const path = toDirectoryPath(root, key);
-  const directory = await openDirectory(root, path, path);
+  const directory = await openDirectory(root, toDirectoryPath(root, key), key);
   if (directory === undefined) return undefined;
   const files = new Map<string, string>();
-  const inner = new Set<string>();
-  const addFile = async (name: string): Promise<void> => {
-    const print = await toPrint(directory.inside + name);
-    if (print !== undefined) files.set(name, print);
+  const folders = new Map<string, string>();
+  const add = async ({ name }: Dirent): Promise<void> => {
+    const stats = await lookAt(root, directory.inside + name, key + name);
+    if (stats?.isDirectory()) folders.set(name, `${stats.dev}:${stats.ino}`);
+    else if (stats?.isFile() && (key + name).startsWith(prefix)) files.set(name, printOf(stats));
   };
   try {
     let looks: Promise<void>[] = [];
@@ -154,18 +160,16 @@ async function readFolder(
       entry;
       entry = await directory.entries.read()
     ) {
-      const { name } = entry;
-      if (!isServable(root, key + name)) continue;
-      if (entry.isDirectory()) {
-        if (reaches(prefix, `${key}${name}/`)) inner.add(name);
-      } else if ((key + name).startsWith(prefix)) {
-        if (looks.push(addFile(name)) < together) continue;
-        await Promise.all(looks);
-        looks = [];
-      }
+      const found = key + entry.name;
+      if (unservableReason(root, found) !== undefined) continue;
+      const isReached =
+        found.startsWith(prefix) || (!entry.isFile() && reaches(prefix, `${found}/`));
+      if (!isReached || looks.push(add(entry)) < together) continue;
+      await Promise.all(looks);
+      looks = [];
     }
     await Promise.all(looks);
-    return { files, folders: inner };
+    return { files, folders };
   } finally {
     await directory.close();
   }
@@ -176,16 +180,26 @@ function reaches(prefix: string, folder: string): boolean {
   return folder.startsWith(prefix) || prefix.startsWith(folder);
 }
 
-/** A mark that changes whenever the content of a file does; `undefined` for anything but a file. */
-async function toPrint(path: string): Promise<string | undefined> {
+/** Facts of a file or folder, even of one that a name of a mounted volume leads to; `undefined` for all else. */
+async function lookAt(root: FsRoot, path: string, key: string): Promise<BigIntStats | undefined> {
   try {
     const stats = await lstatAsync(path, { bigint: true });
-    return stats.isFile()
-      ? `${stats.ino}:${stats.size}:${stats.mtimeNs}:${stats.ctimeNs}`
-      : undefined;
+    if (!stats.isSymbolicLink()) return stats;
+    if (!(await isVolumeLink(path))) return undefined;
+    const linked = await statAsync(path, { bigint: true });
+    // where a folder lies is checked when it is opened
+    if (linked.isDirectory()) return linked;
+    const file = await openFile(root, key, "fs: watch", undefined);
+    await closeFile(root, file);
+    return file.key === key ? file.stats : undefined;
   } catch {
     return undefined;
   }
+}
+
+/** A mark that changes whenever the content of a file does. */
+function printOf({ ino, size, mtimeNs, ctimeNs }: BigIntStats): string {
+  return `${ino}:${size}:${mtimeNs}:${ctimeNs}`;
 }
 
 /** Changes gather for at least so long before directories are read again. */

@@ -1,6 +1,15 @@
 import { SluiceError } from "@sluice/core";
 import type { ListOptions, ListPage, ObjectInfo } from "@sluice/storage";
-import { checkKey, type FoundPage, listPage, type ListRequest } from "@sluice/storage/plugin";
+import { definedMembers } from "@sluice/core/internal";
+import {
+  checkKey,
+  type FoundPage,
+  listPage,
+  type ListRequest,
+  unlistedReason,
+  type UnlistedReason,
+  UnlistedTally,
+} from "@sluice/storage/plugin";
 import { type Address, checkGraphKey } from "./address.ts";
 import {
   canonicalKey,
@@ -34,6 +43,8 @@ interface Step {
   readonly walk: DriveWalk;
   /** The visited entry; absent when the step only made way. */
   readonly entry?: { readonly key: string; readonly item: DriveItem };
+  /** Why the entry that the step passed is not listed. */
+  readonly unlisted?: UnlistedReason;
   /** A request was sent. */
   readonly asked: boolean;
 }
@@ -77,7 +88,11 @@ async function step(
   const passed = [...outer, { ...frame, done: frame.done + 1 }];
   const key = frame.folder + (item.name ?? "");
   // an item without a legal key cannot be requested
-  if (item.name === undefined || checkGraphKey(key)) return { walk: passed, asked: false };
+  if (item.name === undefined) return { walk: passed, asked: false };
+  if (checkGraphKey(key)) {
+    const unlisted = key.startsWith(prefix) ? (unlistedReason(key) ?? "reserved") : undefined;
+    return { walk: passed, asked: false, ...definedMembers({ unlisted }) };
+  }
   const below = `${key}/`;
   const descends =
     isFolder(item) && item.id !== undefined && below.startsWith(prefix.slice(0, below.length));
@@ -203,21 +218,23 @@ export function createLister(route: GraphRoute): GraphLister {
         ? await startWalk(route, folder, signal)
         : (recall(`${prefix}\n${after}`) ?? (await resumeWalk(route, folder, after, signal)));
     const objects: ObjectInfo[] = [];
+    const tally = new UnlistedTally();
     let visited: string | undefined;
     for (let requests = 0; walk.length > 0;) {
       if (visited !== undefined && (objects.length === limit || requests >= requestsPerPage)) {
         keep(`${prefix}\n${visited}`, walk);
-        return { objects, next: visited };
+        return { objects, next: visited, ...definedMembers({ unlisted: tally.take() }) };
       }
       const stepped = await step(route, walk, { prefix, signal });
       walk = stepped.walk;
       if (stepped.asked) requests++;
+      tally.add(stepped.unlisted);
       if (stepped.entry === undefined) continue;
       const { key, item } = stepped.entry;
       visited = key;
       if (isFile(item) && key.startsWith(prefix)) objects.push(toObjectInfo(key, item));
     }
-    return { objects };
+    return { objects, ...definedMembers({ unlisted: tally.take() }) };
   };
 
   const store = route.address.toKey("");

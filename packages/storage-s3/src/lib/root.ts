@@ -9,6 +9,7 @@ import {
   type OperationOptions,
   quoteKey,
   toStrongEtag,
+  UnlistedTally,
 } from "@sluice/storage/plugin";
 import type { Calls } from "./calls.ts";
 
@@ -84,25 +85,31 @@ export function listObjects(calls: Calls, root: S3Root, options: ListOptions): P
       throw new SluiceError("unavailable", `${operation}: the answer is not a listing`);
     // servers that do not know the encoding answer without naming it, and with plain names
     const decode = page.EncodingType === "url" ? decodeName : (name: string) => name;
-    const objects = (page.Contents ?? []).flatMap((object) => toListed(object, root, decode));
+    const tally = new UnlistedTally();
+    const objects = (page.Contents ?? []).flatMap((object) =>
+      toListed(object, decode(object.Key ?? ""), { root, tally }),
+    );
     if (page.IsTruncated && !page.NextContinuationToken)
       throw new SluiceError(
         "protocol",
         `${operation}: the page is not the last, but names no next one`,
       );
     const next = page.IsTruncated ? page.NextContinuationToken : undefined;
-    return { objects, next, untyped: true };
+    return { objects, next, untyped: true, ...definedMembers({ unlisted: tally.take() }) };
   });
 }
 
 function toListed(
-  { Key, Size, ETag, LastModified }: _Object,
-  root: S3Root,
-  decode: (name: string) => string | undefined,
+  { Size, ETag, LastModified }: _Object,
+  name: string | undefined,
+  { root, tally }: { readonly root: S3Root; readonly tally: UnlistedTally },
 ): ObjectInfo[] {
-  const name = decode(Key ?? "");
   const key = name === undefined ? undefined : root.toKey(name);
-  if (key === undefined) return [];
+  if (key === undefined) {
+    if (name === undefined) tally.add("notUtf8");
+    else tally.addName(name.slice(root.prefix.length));
+    return [];
+  }
   const etag = toStrongEtag(ETag);
   return [definedMembers({ key, size: Size, etag, lastModified: LastModified })];
 }

@@ -107,14 +107,38 @@ export function toSluiceError(error: unknown, operation: string): SluiceError {
   // for an outage, 0 would mean that the request did not arrive (see fromNetwork)
   const retryAfterMs = meaning === "unavailable" ? waitMs || undefined : waitMs;
   return new SluiceError(meaning, `${operation}: ${text} (${status}${codeSuffix})`, {
-    cause: new Error(
+    cause: new S3Answer(
       `S3 answered ${status}${codeSuffix}${requestId ? `, request ${requestId}` : ""}`,
+      { status, code },
     ),
     ...definedMembers({
       retryAfterMs,
       size: meaning === "range_not_satisfiable" ? size : undefined,
     }),
   });
+}
+
+/** A refusal as the cause of an error. */
+class S3Answer extends Error {
+  readonly #facts: Pick<S3Refusal, "status" | "code">;
+
+  constructor(message: string, facts: Pick<S3Refusal, "status" | "code">) {
+    super(message);
+    this.#facts = facts;
+  }
+
+  /** Of a multipart upload: S3 has none of that id. */
+  get isUploadMissing(): boolean {
+    const { status, code } = this.#facts;
+    return code === "NoSuchUpload" || (status === 404 && !otherMissing.has(code));
+  }
+}
+
+const otherMissing: ReadonlySet<string> = new Set(["NoSuchBucket", "NoSuchKey"]);
+
+/** True if S3 says that the multipart upload is not there: it was completed or aborted. */
+export function isUploadGone(error: unknown): boolean {
+  return SluiceError.is(error) && error.cause instanceof S3Answer && error.cause.isUploadMissing;
 }
 
 /** True when other credentials may help: they have expired. A HEAD says no more than 400. */

@@ -23,10 +23,9 @@ import {
 import type { Calls } from "./calls.ts";
 import { describeObject } from "./open.ts";
 import type { ObjectCall, S3Root } from "./root.ts";
-import { toSluiceError } from "./s3-error.ts";
+import { isUploadGone, toSluiceError } from "./s3-error.ts";
 import {
   createUpload,
-  isGone,
   type MultipartUpload,
   putObject,
   resumeUpload,
@@ -144,7 +143,7 @@ async function findParts(
   do {
     const command = new ListPartsCommand({ ...address, UploadId, PartNumberMarker });
     const page = await calls.send(command, { operation, signal }).catch((error: unknown) => {
-      throw isGone(error)
+      throw isUploadGone(error)
         ? new SluiceError("not_found", `${operation}: nothing of it is kept`, { cause: error })
         : error;
     });
@@ -164,7 +163,7 @@ async function findParts(
 /** The upload is gone where another writer has completed or aborted it. */
 function asOvertaken(operation: string): (error: unknown) => never {
   return (error) => {
-    if (!isGone(error)) throw error;
+    if (!isUploadGone(error)) throw error;
     throw new SluiceError("precondition_failed", `${operation}: another writer ended it`, {
       cause: error,
     });

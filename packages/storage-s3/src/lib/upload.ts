@@ -22,6 +22,7 @@ import {
 } from "@sluice/storage/plugin";
 import type { Calls } from "./calls.ts";
 import type { ObjectCall } from "./root.ts";
+import { isUploadGone } from "./s3-error.ts";
 
 /** Longest time to send one part, or to have all of them put together, which S3 may take minutes for. */
 const longMs = 600_000;
@@ -160,7 +161,7 @@ function driveUpload(
   /** S3 knows the upload no more: it was completed or aborted. */
   const hasEnded = (UploadId: string): Promise<boolean> => {
     const parts = new ListPartsCommand({ ...address, UploadId, MaxParts: 1 });
-    return calls.send(parts, { operation }).then(() => false, isGone);
+    return calls.send(parts, { operation }).then(() => false, isUploadGone);
   };
   const sendPart = async (number: number, part: Uint8Array): Promise<void> => {
     const UploadId = await started();
@@ -211,17 +212,12 @@ function driveUpload(
       // a part that was cut off may still arrive after the abort, and would stay
       for (let tries = 0; tries < maxAborts; tries++) {
         const command = new AbortMultipartUploadCommand({ ...address, UploadId });
-        const isRemoved = await calls.send(command, { operation }).then(() => true, isGone);
+        const isRemoved = await calls.send(command, { operation }).then(() => true, isUploadGone);
         if (isRemoved && !mayArriveLate) return;
         if (await hasEnded(UploadId).catch(() => false)) return;
       }
     },
   };
-}
-
-/** Whether S3 has no upload of that id: it was completed or aborted. */
-export function isGone(error: unknown): boolean {
-  return SluiceError.is(error) && ["interrupted", "not_found"].includes(error.code);
 }
 
 /** A response without an ETag is not from S3, but from something in between: nothing was written. */

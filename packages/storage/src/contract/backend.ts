@@ -1,4 +1,5 @@
 import type { ByteRange, Sink, Source } from "@sluice/core";
+import type { UnlistedCounts } from "./unlisted.ts";
 
 /**
  * One storage service, one principal, one root. Backends are object literals checked with
@@ -174,6 +175,8 @@ export interface ListPage {
   readonly cursor?: string;
   /** The listing of the service does not tell the types that it stores: an object without one here may have one (list-types). */
   readonly untyped?: true;
+  /** Entries met on the way to the end of this page that are in no list; absent if there are none, or none are counted. */
+  readonly unlisted?: UnlistedCounts;
 }
 
 /** Options of {@link StorageBackend.presign}. */

@@ -23,7 +23,7 @@ export interface ListRequest {
 }
 
 /** A response of a service. */
-export interface FoundPage extends Pick<ListPage, "objects" | "untyped"> {
+export interface FoundPage extends Pick<ListPage, "objects" | "untyped" | "unlisted"> {
   /** Where the next page begins: a token of the service, or a key. Absent at the end. */
   readonly next?: string | undefined;
 }

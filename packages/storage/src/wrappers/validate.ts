@@ -20,6 +20,7 @@ import {
   type WriteOptions,
 } from "../contract/backend.ts";
 import { checkKey } from "../contract/key.ts";
+import { UnlistedTally } from "../contract/unlisted.ts";
 import { withBody } from "../contract/opened.ts";
 import { beginOperation } from "../plugin/operation.ts";
 import { countedFlow } from "./counted-flow.ts";
@@ -94,7 +95,12 @@ export function withValidation(
         if (page.cursor !== undefined && page.cursor === listOptions.cursor)
           throw new SluiceError("corrupt", `${operation}: the walk does not move on`);
         // an object without a legal key cannot be read
-        return { ...page, objects: page.objects.filter(({ key }) => isLegal(key)) };
+        const objects = page.objects.filter(({ key }) => isLegal(key));
+        if (objects.length === page.objects.length) return page;
+        const tally = new UnlistedTally();
+        tally.addAll(page.unlisted);
+        for (const { key } of page.objects) tally.addName(key);
+        return { ...page, objects, ...definedMembers({ unlisted: tally.take() }) };
       },
 
     presign: (presign) => async (key, presignOptions) => {
