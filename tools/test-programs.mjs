@@ -40,6 +40,8 @@ const sources = [
   "e2e/examples/first-server.ts",
   "e2e/examples/links.ts",
   "e2e/examples/roles.ts",
+  "e2e/examples/sdk1-client.ts",
+  "e2e/examples/sdk1-server.ts",
   "e2e/examples/server.ts",
   "e2e/examples/stdio-server.ts",
   "e2e/examples/upload-server.ts",
