@@ -175,6 +175,30 @@ test("rejects foreign pages in the app of the docs before its parsers", async ()
   expect((await post(JSON.stringify(ended), { "mcp-session-id": "ended" })).status).toBe(404);
 });
 
+test("a client of the docs streams, resumes and sends at once", async () => {
+  const big = randomBytes(3_000_000);
+  const made = await makeFolders({ "poem.txt": "one\ntwo\n" });
+  await writeFile(join(made, "files/big.bin"), big);
+  const endpoint = await start("e2e/examples/upload-server.ts", made);
+  const stdout = await runClient("e2e/examples/whole-client.ts", endpoint, made);
+  expect(stdout).toContain("It has 2 lines.");
+  expect(big.equals(await readFile(join(made, "downloads/big.bin")))).toBe(true);
+});
+
+test("the client of the docs reports an error by its code", async () => {
+  const made = await makeFolders({});
+  const endpoint = await start("e2e/examples/first-server.ts", made);
+  const stdout = await runClient("e2e/examples/client-errors.ts", endpoint, made);
+  expect(stdout).toMatch(/^not_found .*big\.bin/);
+});
+
+/** Runs a client of the docs in a folder that has `downloads`, to its end; gives what it printed. */
+async function runClient(program: string, endpoint: string, cwd: string): Promise<string> {
+  await mkdir(join(cwd, "downloads"));
+  const path = await changeProgram(program, defaultEndpoint, endpoint);
+  return (await promisify(execFile)(process.execPath, [path], { cwd, timeout: 60_000 })).stdout;
+}
+
 test("the server over stdio of the docs gives a link and takes a file, and ends with its host", async () => {
   const made = await makeFolders({ "files/a.txt": "hello", "report.txt": "a report" });
   const args = [

@@ -57,6 +57,14 @@ test("code of the docs without imports compiles under bundler", async () => {
   expect(inFences).toEqual([]);
 });
 
+test("no code of the docs needs a newer Node than 20", () => {
+  // `using` came with Node 24
+  const newer = shown.flatMap(({ path, parts }) =>
+    parts.some(({ code: part }) => /\busing \w+ =/.test(part)) ? [path] : [],
+  );
+  expect(newer).toEqual([]);
+});
+
 test("a wrong option in a fence is an error at its line", async () => {
   const path = "e2e/examples/upload-server.ts";
   const wrong = code[path]!.replace('scan: "none"', 'scan: "none", maxByte: 1');

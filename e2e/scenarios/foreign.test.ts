@@ -46,13 +46,16 @@ const programs: readonly string[] = [
   "upload-server.ts",
   "user-folders.ts",
 ];
-/** Examples that answer no requests, or that need Redis and are asked in `examples.test.ts`. */
+/** Examples that answer no requests, or that need Redis or another runtime: asked in `examples.test.ts` and `portable.test.ts`. */
 const apart: readonly string[] = [
   "client.ts",
+  "client-errors.ts",
+  "fetch-server.ts",
   "first-client.ts",
   "many-processes.ts",
   "save-in-page.ts",
   "sdk1-client.ts",
+  "whole-client.ts",
 ];
 /** Examples that mount a handler, by their exported functions. */
 const mounts: Readonly<Record<string, Readonly<Record<string, Mount>>>> = {
@@ -70,6 +73,7 @@ const mounts: Readonly<Record<string, Readonly<Record<string, Mount>>>> = {
   "hono.ts": {
     createGuarded: async ({ handler }) =>
       getRequestListener((await hono.createGuarded(handler, verifier)).fetch),
+    createOpen: async ({ handler }) => getRequestListener((await hono.createOpen(handler)).fetch),
   },
   "worker.ts": {
     fetch: ({ origin }) => {
