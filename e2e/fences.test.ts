@@ -1,7 +1,9 @@
 // @module-tag slow
 // All code of the docs type-checks in projects of users. Programs do so as they stand, with the published declarations; code that
 // takes names from its page does so in its file, with the settings of a bundler.
-import { mkdtemp, rm } from "node:fs/promises";
+import { spawnSync } from "node:child_process";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
 import {
@@ -10,7 +12,7 @@ import {
   openConsumerProject,
   type ConsumerProject,
 } from "./bed/consumer-project.ts";
-import { isProgram, programOf, readShownFiles, root } from "./bed/fences.ts";
+import { isProgram, programOf, readSavedScripts, readShownFiles, root } from "./bed/fences.ts";
 
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 120_000 });
 
@@ -63,6 +65,20 @@ test("no code of the docs needs a newer Node than 20", () => {
     parts.some(({ code: part }) => /\busing \w+ =/.test(part)) ? [path] : [],
   );
   expect(newer).toEqual([]);
+});
+
+test("code that a page says to save as JavaScript is JavaScript", async () => {
+  const scripts = readSavedScripts();
+  expect(scripts.length).toBeGreaterThan(5);
+  const folder = await mkdtemp(join(tmpdir(), "sluice-scripts-"));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  const file = join(folder, "script.mjs");
+  const wrong: string[] = [];
+  for (const { page, code: script } of scripts) {
+    await writeFile(file, script);
+    if (spawnSync(process.execPath, ["--check", file]).status !== 0) wrong.push(page);
+  }
+  expect(wrong).toEqual([]);
 });
 
 test("a wrong option in a fence is an error at its line", async () => {

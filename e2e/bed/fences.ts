@@ -22,13 +22,21 @@ interface ShownPart {
 /** Every file that a fence of our pages names as its source. */
 export function readShownFiles(): readonly ShownFile[] {
   const regions = new Map<string, Set<string>>();
-  const pages = execFileSync("git", ["ls-files", "*.md"], { cwd: root, encoding: "utf8" });
-  for (const page of pages.split("\n").filter(isPage))
-    for (const [, path = "", region = ""] of read(page).matchAll(
-      /^```ts source=([^#\s]+)(?:#(\S+))?$/gm,
-    ))
+  for (const { text } of readPages())
+    for (const [, path = "", region = ""] of text.matchAll(/^```ts source=([^#\s]+)(?:#(\S+))?$/gm))
       regions.set(path, (regions.get(path) ?? new Set()).add(region));
   return [...regions].map(([path, names]) => ({ path, parts: partsOf(read(path), [...names]) }));
+}
+
+/** Code that a page says to save as JavaScript, by page. */
+export function readSavedScripts(): readonly { readonly page: string; readonly code: string }[] {
+  return readPages().flatMap(({ page, text }) =>
+    [
+      ...text.matchAll(
+        /Save this as `[\w-]+\.mjs`(?:(?!```)[\s\S])*```ts[^\n]*\n([\s\S]*?)^```$/gm,
+      ),
+    ].map(([, code = ""]) => ({ page, code })),
+  );
 }
 
 /** Whether the shown code of a file is a program: it begins with its imports. Other code takes names from its page. */
@@ -39,6 +47,14 @@ export function isProgram({ path, parts }: ShownFile): boolean {
 
 export function programOf({ parts }: ShownFile): string {
   return parts.map(({ code }) => code).join("\n");
+}
+
+function readPages(): { readonly page: string; readonly text: string }[] {
+  const pages = execFileSync("git", ["ls-files", "*.md"], { cwd: root, encoding: "utf8" });
+  return pages
+    .split("\n")
+    .filter(isPage)
+    .map((page) => ({ page, text: read(page) }));
 }
 
 function isPage(path: string): boolean {

@@ -12,7 +12,7 @@ const storage = createFsBackend({ root: "./uploads", writable: true });
 const uploads = createUploads(sluice, { storage, scan: "none" });
 
 /** Hands files out by `get_download_link`, and takes a table in. */
-function createDemo(): McpServer {
+function createDemo() {
   const mcp = sluice.attach(new McpServer({ name: "demo", version: "1.0.0" }), { tools: true });
   return uploads.registerTool(
     mcp,
@@ -26,7 +26,7 @@ const app = express();
 app.use(toNodeHandler(createHandler({ sluice, uploads, behind: "app" }))); // the one call, before parsers and your routes
 app.use(express.json());
 
-const transports = new Map<string, StreamableHTTPServerTransport>();
+const transports = new Map();
 app.all("/mcp", async (req, res) => {
   const id = req.get("mcp-session-id");
   let transport = id === undefined ? undefined : transports.get(id);

@@ -12,7 +12,7 @@ const sender = createFileSender({
   // ask the user here
   onFilesRequested: ({ fields }) => ({
     action: "accept",
-    files: { [fields[0]!.name]: ["poem.txt"] },
+    files: Object.fromEntries(fields.map(({ name }) => [name, ["poem.txt"]])),
   }),
 });
 const client = new (sender.extend(Client))(
