@@ -1,76 +1,22 @@
 // @module-tag slow
 // The first clients of the docs type-check in projects of users: with the settings of Node, of bundlers and of Bun, and with
-// both versions of the SDK.
-import { execFile } from "node:child_process";
-import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+// both versions of the SDK. `fences.test.ts` checks all code of the docs.
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import {
+  consumerSettings,
+  openConsumerProject,
+  type ConsumerProject,
+} from "./bed/consumer-project.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
-let folder: string;
-beforeEach(async () => {
-  folder = await mkdtemp(join(tmpdir(), "sluice-types-"));
-  const installed = {
-    sluice: "packages/sluice",
-    "@sluice/client": "packages/client",
-    "@modelcontextprotocol/client": "packages/client/node_modules/@modelcontextprotocol/client",
-    "@modelcontextprotocol/sdk": "packages/client/node_modules/@modelcontextprotocol/sdk",
-    "@types/node": "node_modules/@types/node",
-  };
-  for (const [name, source] of Object.entries(installed)) {
-    const link = join(folder, "node_modules", name);
-    await mkdir(dirname(link), { recursive: true });
-    await symlink(join(root, source), link);
-  }
-  await writeFile(join(folder, "package.json"), JSON.stringify({ type: "module" }));
-});
-afterEach(() => rm(folder, { recursive: true }));
-
-const strict = {
-  strict: true,
-  noEmit: true,
-  skipLibCheck: true,
-  target: "es2023",
-  types: ["node"],
-  // our packages are read as sources here
-  customConditions: ["@sluice/source"],
-  allowImportingTsExtensions: true,
-};
-
-const settings = {
-  nodenext: { ...strict, module: "nodenext" },
-  bundler: { ...strict, module: "esnext", moduleResolution: "bundler", lib: ["es2023", "dom"] },
-  // @tsconfig/bun
-  bun: {
-    ...strict,
-    lib: ["ESNext"],
-    target: "ESNext",
-    module: "Preserve",
-    moduleResolution: "bundler",
-    moduleDetection: "force",
-    allowJs: true,
-    verbatimModuleSyntax: true,
-    noFallthroughCasesInSwitch: true,
-    noUncheckedIndexedAccess: true,
-    noImplicitOverride: true,
-  },
-};
-
-/** The errors of programs, each in a file. Users have declarations of our sources: errors in those do not count. */
-async function check(compilerOptions: object, programs: Record<string, string>): Promise<string[]> {
-  for (const [name, code] of Object.entries(programs)) await writeFile(join(folder, name), code);
-  const project = { compilerOptions, files: Object.keys(programs) };
-  await writeFile(join(folder, "tsconfig.json"), JSON.stringify(project));
-  const compiler = join(root, "node_modules/typescript/bin/tsc");
-  const output = await new Promise<string>((resolve) => {
-    execFile(process.execPath, [compiler, "-p", folder], { cwd: folder }, (_, stdout) =>
-      resolve(stdout),
-    );
-  });
-  return output.split("\n").filter((line) => /^[\w-]+\.ts\(/.test(line));
-}
+let project: ConsumerProject;
+beforeAll(async () => {
+  project = await openConsumerProject();
+}, 120_000);
+afterAll(() => project[Symbol.asyncDispose]());
 
 const example = (name: string): Promise<string> =>
   readFile(join(root, "e2e/examples", name), "utf8");
@@ -90,17 +36,49 @@ const { size }: { size: number } = await stream.saveTo("c/", { connections: 4 })
 console.log(path, sha256, size);
 `;
 
-test.each(Object.entries(settings))("first clients under %s", async (_, compilerOptions) => {
-  const errors = await check(compilerOptions, {
+/** Tools that ask, in a server of each SDK: what `ask` returns is a result of that SDK. */
+const asking = (sdk: string): string => `
+import { McpServer } from "${sdk}";
+import { createSluice, createUploads, fileInput, hostFileInput, openAiFileMeta, uploadIdInput } from "sluice";
+import { createFsBackend } from "sluice/node";
+import { z } from "zod";
+
+const sluice = createSluice({ storage: createFsBackend({ root: "files" }) });
+const storage = createFsBackend({ root: "uploads", writable: true });
+const uploads = createUploads(sluice, { storage, scan: "none" });
+const mcp = new McpServer({ name: "demo", version: "1.0.0" });
+const inputSchema = z.object({ upload_id: uploadIdInput() });
+mcp.registerTool("measure", { inputSchema }, async ({ upload_id }, ctx) => {
+  const fields = { file: { type: "file", title: "File" } } as const;
+  const outcome = await uploads.ask({ message: "Which?", fields, uploadId: upload_id }, { mcp, ctx });
+  if (outcome.action === "ask") return outcome.result;
+  if (outcome.action !== "accept") return { isError: true, content: [{ type: "text", text: "none" }] };
+  return { content: [{ type: "text", text: String(outcome.files.file.size) }] };
+});
+const given = { inputSchema: z.object({ text: fileInput({}), attached: hostFileInput().optional() }) };
+mcp.registerTool("open", { ...given, _meta: openAiFileMeta(["attached"]) }, async ({ text, attached }, ctx) => {
+  const { size } = await uploads.open(attached ?? text, {}, { mcp, ctx });
+  const { url } = await sluice.link("files://local/a", { mcp, ctx });
+  const caller = await sluice.principal({ mcp, ctx });
+  return { content: [{ type: "text", text: url + size + caller?.subject }] };
+});
+uploads.registerTool(mcp, "count", { message: "Which?", fields: { text: { type: "file" } } }, ({ files }) => files.text.text());
+uploads.attach(sluice.attach(mcp, { tools: true }));
+`;
+
+test.each(Object.entries(consumerSettings))("first clients under %s", async (_, options) => {
+  const errors = await project.check(options, {
     "first.ts": await example("first-client.ts"),
     "own.ts": await example("client.ts"),
     "sdk1.ts": withSdk1,
+    "asking1.ts": asking("@modelcontextprotocol/sdk/server/mcp.js"),
+    "asking2.ts": asking("@modelcontextprotocol/server"),
   });
   expect(errors).toEqual([]);
 });
 
 test("wrong calls are type errors, each at its line", async () => {
-  const errors = await check(settings.bundler, {
+  const errors = await project.check(consumerSettings.bundler, {
     "wrong.ts": `import { connect, createStreaming, saveResource } from "sluice/client";
 const client = await connect("http://127.0.0.1:2532/mcp");
 await saveResource(client, "a:b");

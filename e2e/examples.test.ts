@@ -11,13 +11,14 @@ import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js"
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
 import { ElicitRequestSchema } from "@modelcontextprotocol/sdk/types.js";
+import { streamResource } from "@sluice/client";
 import { formatKey, generateKey } from "@sluice/core";
 import { createMemoryBackend } from "@sluice/storage";
 import { request } from "undici";
 import { afterEach, expect, inject, test, vi } from "vitest";
 import { askForeign } from "../packages/transport-http/test/foreign-requests.ts";
 import { changeProgram, moveExample } from "./bed/changed-program.ts";
-import { sdkNames } from "./bed/clients.ts";
+import { connect, sdkNames } from "./bed/clients.ts";
 import { freePort, untilAnswered } from "./bed/listen.ts";
 import { hasRedis, startRedis } from "./bed/redis.ts";
 import { connectSender } from "./bed/senders.ts";
@@ -40,6 +41,7 @@ afterEach(async () => {
 test.each([
   ["the README", "first-server.ts", "first-client.ts", "Listening at "],
   ["the READMEs of the packages", "server.ts", "client.ts", ""],
+  ["the README, with SDK v1,", "first-server.ts", "sdk1-client.ts", "Listening at "],
 ])("the server and the client of %s move a file", async (_, serving, saving, printed) => {
   folder = await mkdtemp(join(tmpdir(), "sluice-examples-"));
   await mkdir(join(folder, "files"));
@@ -123,6 +125,78 @@ async function connectHost(transport: Transport): Promise<Client> {
   const client = new Client({ name: "host", version: "1" });
   await client.connect(transport);
   return client;
+}
+
+test("the server of the docs in an app of SDK v1 hands a PDF out and takes a table in", async () => {
+  const pdf = Buffer.concat([Buffer.from("%PDF-1.4\n"), randomBytes(300_000)]);
+  const made = await makeFolders({});
+  await writeFile(join(made, "files/report.pdf"), pdf);
+  const endpoint = await start("e2e/examples/sdk1-server.ts", made);
+  const client = await connectHost(new StreamableHTTPClientTransport(new URL(endpoint)));
+
+  const uri = "files://local/report.pdf";
+  const { structuredContent: link } = await callTool(client, "get_download_link", { uri });
+  const isReport = (bytes: ArrayBuffer): boolean => pdf.equals(Buffer.from(bytes));
+  expect(isReport(await (await fetch(link!["download_url"]!)).arrayBuffer())).toBe(true);
+
+  const { structuredContent: asked } = await callTool(client, "count_rows");
+  const { upload_url, upload_id } = asked!;
+  const body = Buffer.from("month,total\n2026-11,7\n");
+  await fetch(`${upload_url}sales.csv`, { method: "PUT", body });
+  const { content } = await callTool(client, "count_rows", { upload_id });
+  expect(content).toEqual([{ type: "text", text: "It has 2 rows." }]);
+  await client.close();
+
+  const legacy = sdkNames.filter((name) => name !== "SDK v2, modern");
+  for (const sdk of legacy) {
+    const streaming = await connect(sdk, endpoint);
+    const stream = await streamResource(streaming, uri);
+    expect(isReport(await new Response(stream.body).arrayBuffer())).toBe(true);
+    await streaming.close();
+  }
+});
+
+test("rejects foreign pages in the app of the docs before its parsers", async () => {
+  const endpoint = await start("e2e/examples/sdk1-server.ts", await makeFolders({}));
+  const post = (body: string, headers: Readonly<Record<string, string>>): Promise<Response> =>
+    fetch(endpoint, {
+      method: "POST",
+      headers: { "content-type": "application/json", ...headers },
+      body,
+    });
+  const foreign = await post("{broken", { origin: "https://evil.example" });
+  expect([foreign.status, await foreign.text()]).toEqual([
+    403,
+    expect.not.stringContaining("JSON"),
+  ]);
+  const own = await post("{broken", {});
+  expect([own.status, await own.json()]).toMatchObject([400, { error: { code: -32_700 } }]);
+  const ended = { jsonrpc: "2.0", id: 1, method: "ping" };
+  expect((await post(JSON.stringify(ended), { "mcp-session-id": "ended" })).status).toBe(404);
+});
+
+test("a client of the docs streams, resumes and sends at once", async () => {
+  const big = randomBytes(3_000_000);
+  const made = await makeFolders({ "poem.txt": "one\ntwo\n" });
+  await writeFile(join(made, "files/big.bin"), big);
+  const endpoint = await start("e2e/examples/upload-server.ts", made);
+  const stdout = await runClient("e2e/examples/whole-client.ts", endpoint, made);
+  expect(stdout).toContain("It has 2 lines.");
+  expect(big.equals(await readFile(join(made, "downloads/big.bin")))).toBe(true);
+});
+
+test("the client of the docs reports an error by its code", async () => {
+  const made = await makeFolders({});
+  const endpoint = await start("e2e/examples/first-server.ts", made);
+  const stdout = await runClient("e2e/examples/client-errors.ts", endpoint, made);
+  expect(stdout).toMatch(/^not_found .*big\.bin/);
+});
+
+/** Runs a client of the docs in a folder that has `downloads`, to its end; gives what it printed. */
+async function runClient(program: string, endpoint: string, cwd: string): Promise<string> {
+  await mkdir(join(cwd, "downloads"));
+  const path = await changeProgram(program, defaultEndpoint, endpoint);
+  return (await promisify(execFile)(process.execPath, [path], { cwd, timeout: 60_000 })).stdout;
 }
 
 test("the server over stdio of the docs gives a link and takes a file, and ends with its host", async () => {

@@ -1,5 +1,5 @@
 // Writes docs/reference/options.md from the docstrings of every exported interface whose name ends in
-// "Options", found from the public entries in the packages' manifests. `--check` fails when the page is stale.
+// "Options" or "Timeouts", found from the public entries in the packages' manifests. `--check` fails when the page is stale.
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -32,8 +32,11 @@ function parseModule(path, source) {
   return module;
 }
 
-/** Finds types by name from a file on, through re-exports and imports of the same package. */
-export function createTypes(read) {
+/**
+ * Finds types by name from a file on, through re-exports and imports. `resolve` gives the source of an entry of our
+ * packages.
+ */
+export function createTypes(read, resolve = () => undefined) {
   const modules = new Map();
   const load = (path) => {
     const source = modules.has(path) ? undefined : read(path);
@@ -45,10 +48,13 @@ export function createTypes(read) {
     if (!module) return undefined;
     const linked = module.links.get(name);
     if (module.types.has(name)) return module.types.get(name);
-    if (linked?.from?.startsWith(".")) return find(join(dirname(path), linked.from), linked.name);
+    const from = linked?.from?.startsWith(".")
+      ? join(dirname(path), linked.from)
+      : linked?.from && resolve(linked.from);
+    if (from) return find(from, linked.name);
     if (linked && linked.from === undefined && linked.name !== name) return find(path, linked.name);
-    for (const from of module.stars) {
-      const found = from.startsWith(".") && find(join(dirname(path), from), name);
+    for (const star of module.stars) {
+      const found = star.startsWith(".") && find(join(dirname(path), star), name);
       if (found) return found;
     }
     return undefined;
@@ -101,7 +107,7 @@ function partsOf(type, isAlternative = false) {
   return type.types.flatMap((part) => partsOf(part, isAlternative || type.type === "TSUnionType"));
 }
 
-/** Members of an interface, those that it inherits within its package included. */
+/** Members of an interface, those that it inherits included. */
 function membersOf(found, find) {
   const { module, node } = found;
   const inherited = (node.extends ?? []).flatMap(({ expression }) => {
@@ -126,7 +132,8 @@ function membersOf(found, find) {
     .filter(({ type }) => type === "TSPropertySignature" || type === "TSMethodSignature")
     .map((member) => memberOf(module, member));
   const merged = oneOfEach(aliased);
-  return [...own, ...merged, ...inherited.filter(({ name }) => !own.some((o) => o.name === name))];
+  const others = oneOfEach(inherited).filter(({ name }) => !own.some((o) => o.name === name));
+  return [...own, ...merged, ...others];
 }
 
 /** Each member once: alternatives repeat a member, and the first that describes it says what it is. */
@@ -161,8 +168,10 @@ function wrap(text, indent) {
 function toSection({ name, entry, found }, find) {
   const members = membersOf(found, find).toSorted((a, b) => a.isOptional - b.isOptional);
   const doc = docBefore(found.module, found.start);
+  // what options take of timeouts is a `Partial`
+  const areOptional = name.endsWith("Timeouts");
   const items = members.map(({ name: member, type, isOptional, doc: about }) => {
-    const head = `- \`${member}\`${isOptional ? "" : " (required)"}: \`${type}\``;
+    const head = `- \`${member}\`${isOptional || areOptional ? "" : " (required)"}: \`${type}\``;
     return about ? `${head}\n${wrap(about, "  ")}` : head;
   });
   return [
@@ -177,14 +186,14 @@ function toSection({ name, entry, found }, find) {
 }
 
 /** The page for packages, each with its entries `{ entry, path }`. */
-export function toPage(packages, read) {
-  const { find, exportsOf } = createTypes(read);
+export function toPage(packages, read, resolve) {
+  const { find, exportsOf } = createTypes(read, resolve);
   const lines = [
     "# Options",
     "",
     "<!-- written by `node tools/options-reference.mjs`; change the docstrings instead -->",
     "",
-    "Every exported options interface, with the docstrings of its members. Times are in milliseconds and",
+    "Every exported interface of options or timeouts, with the docstrings of its members. Times are in milliseconds and",
     "sizes in bytes where the name of an option ends in `Ms` or `Bytes`.",
     "",
   ];
@@ -192,7 +201,7 @@ export function toPage(packages, read) {
     const seen = new Map();
     for (const { entry, path } of entries)
       for (const exported of exportsOf(path)) {
-        const found = exported.endsWith("Options") && find(path, exported);
+        const found = /(?:Options|Timeouts)$/.test(exported) && find(path, exported);
         if (found && !seen.has(found.node)) seen.set(found.node, { name: exported, entry, found });
       }
     if (seen.size === 0) continue;
@@ -231,6 +240,23 @@ export function packagesOf(root) {
   });
 }
 
+/** Gives the source of an entry of our packages, which other entries import; `undefined` for any other specifier. */
+function createResolver(root) {
+  const folders = readdirSync(join(root, "packages"));
+  const sources = new Map(
+    folders.flatMap((folder) => {
+      const manifest = JSON.parse(
+        readFileSync(join(root, "packages", folder, "package.json"), "utf8"),
+      );
+      return Object.entries(manifest.exports ?? {}).map(([key, conditions]) => [
+        join(manifest.name, key),
+        sourcesOf(conditions).map((file) => join("packages", folder, file))[0],
+      ]);
+    }),
+  );
+  return (specifier) => sources.get(specifier);
+}
+
 if (isMain(import.meta.url)) {
   const root = dirname(dirname(fileURLToPath(import.meta.url)));
   const read = (path) => {
@@ -241,7 +267,7 @@ if (isMain(import.meta.url)) {
     }
   };
   const page = join(root, "docs/reference/options.md");
-  const text = toPage(packagesOf(root), read);
+  const text = toPage(packagesOf(root), read, createResolver(root));
   if (!process.argv.includes("--check")) writeFileSync(page, text);
   else if (read("docs/reference/options.md") !== text) {
     console.error("docs/reference/options.md is stale: node tools/options-reference.mjs");

@@ -150,3 +150,15 @@ export const runtimes: readonly Runtime[] = [
     ]),
   },
 ];
+
+/** Runtimes besides Node that run a server of ours as a file. */
+export const fileRuntimes = [
+  { name: "Bun", program: bun, isInstalled: existsSync(bun), run: ["run"], serve: () => ["run"] },
+  {
+    name: "Deno",
+    program: deno,
+    isInstalled: existsSync(deno),
+    run: ["run", "--no-prompt", "--allow-all"],
+    serve: (port: number) => ["serve", "--no-prompt", "--host=127.0.0.1", `--port=${port}`],
+  },
+] as const;

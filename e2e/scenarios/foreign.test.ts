@@ -11,7 +11,6 @@ import { getRequestListener } from "@hono/node-server";
 import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
 import { toNodeHandler as toSdkHandler } from "@modelcontextprotocol/node";
 import { formatKey, generateKey } from "@sluice/core";
-import { createSluice } from "@sluice/server";
 import { createMemoryBackend } from "@sluice/storage";
 import { toNodeHandler } from "@sluice/transport-http/node";
 import { expect, inject, onTestFinished, test, vi } from "vitest";
@@ -24,7 +23,6 @@ import { freePort, listen } from "../bed/listen.ts";
 import { createLinkingBridge } from "../examples/bridge-links.ts";
 import * as express from "../examples/express.ts";
 import * as hono from "../examples/hono.ts";
-import * as ownTransports from "../examples/own-transports.ts";
 import * as worker from "../examples/worker.ts";
 
 vi.setConfig({ testTimeout: 60_000 });
@@ -42,17 +40,22 @@ const programs: readonly string[] = [
   "first-server.ts",
   "links.ts",
   "roles.ts",
+  "sdk1-server.ts",
   "server.ts",
   "stdio-server.ts",
   "upload-server.ts",
   "user-folders.ts",
 ];
-/** Examples that answer no requests, or that need Redis and are asked in `examples.test.ts`. */
+/** Examples that answer no requests, or that need Redis or another runtime: asked in `examples.test.ts` and `portable.test.ts`. */
 const apart: readonly string[] = [
   "client.ts",
+  "client-errors.ts",
+  "fetch-server.ts",
   "first-client.ts",
   "many-processes.ts",
   "save-in-page.ts",
+  "sdk1-client.ts",
+  "whole-client.ts",
 ];
 /** Examples that mount a handler, by their exported functions. */
 const mounts: Readonly<Record<string, Readonly<Record<string, Mount>>>> = {
@@ -70,15 +73,7 @@ const mounts: Readonly<Record<string, Readonly<Record<string, Mount>>>> = {
   "hono.ts": {
     createGuarded: async ({ handler }) =>
       getRequestListener((await hono.createGuarded(handler, verifier)).fetch),
-  },
-  "own-transports.ts": {
-    createApp: async ({ origin }) => {
-      const storage = createMemoryBackend({ "a.txt": "hello" });
-      const endpoint = `${origin}/mcp`;
-      return ownTransports.createApp(
-        createSluice({ storage, baseUri: "files://demo/", endpoint, keys: "ephemeral" }),
-      );
-    },
+    createOpen: async ({ handler }) => getRequestListener((await hono.createOpen(handler)).fetch),
   },
   "worker.ts": {
     fetch: ({ origin }) => {

@@ -7,7 +7,6 @@ import { createFrontHandler } from "@sluice/transport-http/internal";
 import { toNodeHandler } from "@sluice/transport-http/node";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { listen } from "../bed/listen.ts";
-import { createApp } from "../examples/own-transports.ts";
 import {
   authenticate,
   kindNames,
@@ -120,35 +119,6 @@ describe("a front handler", () => {
       "slow",
       "slow",
     ]);
-  });
-
-  test("is the first that looks at a request in the app of the docs", async () => {
-    let serve: RequestListener = () => {};
-    const http = await listen(createServer((req, res) => serve(req, res)));
-    onTestFinished(() => http.close());
-    const app = await createApp(
-      createSluice({
-        storage: createMemoryBackend(),
-        baseUri: "files://own/",
-        endpoint: `${http.origin}/mcp`,
-        keys: "ephemeral",
-        onWarning: () => {},
-      }),
-    );
-    serve = (req, res) => void app(req, res);
-    const ask = (headers: Fields): Promise<Response> =>
-      fetch(`${http.origin}/mcp`, {
-        method: "POST",
-        headers: { "content-type": "application/json", ...headers },
-        body: "{broken",
-      });
-    const foreign = await ask({ origin: "https://evil.example" });
-    expect([foreign.status, await foreign.text()]).toEqual([
-      403,
-      expect.not.stringContaining("JSON"),
-    ]);
-    const own = await ask({});
-    expect([own.status, await own.json()]).toMatchObject([400, { error: { code: -32_700 } }]);
   });
 
   test("knows a request by no id that a client sends, also of a request under way", async () => {

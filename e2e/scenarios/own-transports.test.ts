@@ -15,7 +15,6 @@ import {
   ReadResourceRequestSchema,
 } from "@modelcontextprotocol/sdk/types.js";
 import { Server as LowServerV2 } from "@modelcontextprotocol/server";
-import { createSluice } from "@sluice/server";
 import { streamResource } from "@sluice/client";
 import { createMemoryBackend } from "@sluice/storage";
 import { createFrontHandler } from "@sluice/transport-http/internal";
@@ -25,7 +24,6 @@ import { withUploads } from "@sluice/uploads/internal";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { connect, sdkNames, type SdkName } from "../bed/clients.ts";
 import { listen } from "../bed/listen.ts";
-import { createApp } from "../examples/own-transports.ts";
 import {
   authenticate,
   kindNames,
@@ -311,30 +309,6 @@ describe("the routes before an app's own", () => {
       expect([target, text.slice(9, 12)]).toEqual([target, expect.stringMatching(/^40[04]$/)]);
     }
     expect(site.sessions()).toBe(0);
-  });
-
-  test("are mounted by the one call of the docs", async () => {
-    let serve: RequestListener = () => {};
-    const http = await listen(createServer((req, res) => serve(req, res)));
-    onTestFinished(() => http.close());
-    const url = `${http.origin}/mcp`;
-    const sluice = createSluice({
-      storage: createMemoryBackend({ "a.bin": bytes }),
-      baseUri: "files://own/",
-      endpoint: url,
-      keys: "ephemeral",
-      delivery: "direct",
-      onWarning: () => {},
-    });
-    const app = await createApp(sluice);
-    serve = (req, res) => void app(req, res);
-    for (const sdk of legacy) {
-      const client = await connect(sdk, url);
-      const stream = await streamResource(client, uri);
-      expect(stream.mode).toBe("direct");
-      expect((await new Response(stream.body).arrayBuffer()).byteLength).toBe(bytes.length);
-      await client.close();
-    }
   });
 
   test("answer no foreign Host and no foreign Origin", async () => {

@@ -1,6 +1,11 @@
 // @module-tag slow
+import { spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
+import { once } from "node:events";
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { request as httpRequest } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { streamResource } from "@sluice/client";
 import { streamingCapabilities, withStreaming } from "@sluice/client/internal";
@@ -8,7 +13,9 @@ import { createFileSender } from "@sluice/client/send";
 import { formatKey, generateKey } from "@sluice/core";
 import { withResumableFetch } from "@sluice/resume/client";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import { bundleWorker, runtimes, type Started } from "../bed/runtimes.ts";
+import { moveExample } from "../bed/changed-program.ts";
+import { freePort, untilAnswered } from "../bed/listen.ts";
+import { bundleWorker, fileRuntimes, runtimes, type Started } from "../bed/runtimes.ts";
 
 for (const { name, isInstalled } of runtimes)
   if (!isInstalled)
@@ -167,6 +174,58 @@ describe.each(runtimes.filter(({ isInstalled }) => isInstalled))("in $name", ({ 
     },
   );
 });
+
+describe.each(fileRuntimes.filter(({ isInstalled }) => isInstalled))(
+  "a server of the docs in $name",
+  ({ program, run, serve }) => {
+    /** Starts it in a folder with one file to serve, and gets the link of a file as a model does. */
+    async function linkOf(port: number, args: readonly string[], uri: string): Promise<string> {
+      const cwd = await mkdtemp(join(tmpdir(), "sluice-file-runtime-"));
+      await mkdir(join(cwd, "files"));
+      await writeFile(join(cwd, "files/hello.txt"), "Hello");
+      const child = spawn(program, args, { cwd, stdio: "ignore" });
+      onTestFinished(async () => {
+        if (child.exitCode === null && child.kill()) await once(child, "exit");
+        await rm(cwd, { recursive: true });
+      });
+      const endpoint = `http://127.0.0.1:${port}/mcp`;
+      await untilAnswered(endpoint);
+      const client = new Client(
+        { name: "test", version: "1.0.0" },
+        { versionNegotiation: { mode: "auto" } },
+      );
+      await client.connect(new StreamableHTTPClientTransport(new URL(endpoint)));
+      onTestFinished(() => client.close());
+      const link = await client.callTool({ name: "get_download_link", arguments: { uri } });
+      return Object(link.structuredContent)["download_url"];
+    }
+
+    test("hands a file out as a program over Node's modules", async () => {
+      const port = await freePort();
+      const endpoint = `http://127.0.0.1:${port}/mcp`;
+      const file = await moveExample("e2e/examples/first-server.ts", endpoint);
+      const url = await linkOf(port, [...run, file], "files://local/hello.txt");
+      expect(await (await fetch(url)).text()).toBe("Hello");
+    });
+
+    test("hands a file out as a module whose default export has fetch", async () => {
+      const port = await freePort();
+      const code = await bundleWorker("../examples/fetch-server.ts");
+      const moved = code
+        .replace("port: 2532", `port: ${port}`)
+        .replace(
+          "createSluice({ storage",
+          `createSluice({ endpoint: "http://127.0.0.1:${port}/mcp", storage`,
+        );
+      const folder = await mkdtemp(join(tmpdir(), "sluice-fetch-server-"));
+      onTestFinished(() => rm(folder, { recursive: true }));
+      const file = join(folder, "server.mjs");
+      await writeFile(file, moved);
+      const url = await linkOf(port, [...serve(port), file], "files://local/hello.txt");
+      expect(await (await fetch(url)).text()).toBe("Hello");
+    });
+  },
+);
 
 const step = { "content-type": "application/partial-upload" };
 

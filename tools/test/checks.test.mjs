@@ -133,6 +133,20 @@ test("the options page has exported options with their docstrings, also behind r
   expect(page).not.toContain("Hidden");
 });
 
+test("the options page has timeouts, and options that an interface inherits from another package", () => {
+  const files = {
+    "index.ts":
+      'import type { BOptions } from "@x/b/internal";\n' +
+      "export interface AOptions extends BOptions {}\nexport interface ATimeouts { readonly idleMs: number }\n",
+    "b.ts": "export interface BOptions {\n  /** Names. */\n  readonly hosts?: string[];\n}\n",
+  };
+  const entries = [{ entry: "@x/y", path: "index.ts" }];
+  const resolve = (specifier) => (specifier === "@x/b/internal" ? "b.ts" : undefined);
+  const page = toPage([{ name: "@x/y", entries }], (path) => files[path], resolve);
+  expect(page).toContain("From `@x/y`.\n\n- `hosts`: `string[]`\n  Names.\n");
+  expect(page).toContain("### ATimeouts\n\nFrom `@x/y`.\n\n- `idleMs`: `number`\n");
+});
+
 test("the options page has each option of alternatives once, as the one that describes it has it", () => {
   const files = {
     "index.ts":

@@ -8,7 +8,8 @@ import {
   type FileSenderOptions,
 } from "./upload/file-sender.ts";
 import { createBlindSender } from "./upload/send/sender.ts";
-import type { NamedBlob } from "./upload/source/file-source.ts";
+import { needsNode } from "./net/needs-node.ts";
+import type { PickedFile } from "./upload/source/file-source.ts";
 
 export type {
   FilesAnswer,
@@ -19,7 +20,7 @@ export type {
 export type { FallbackClient } from "./upload/answer/elicitation-client.ts";
 export type { RequestedField, ReceivedFileRequest } from "./upload/answer/file-request.ts";
 export type { FileSender, FileSenderOptions } from "./upload/file-sender.ts";
-export type { NamedBlob } from "./upload/source/file-source.ts";
+export type { NamedBlob, PickedFile, PickedPath } from "./upload/source/file-source.ts";
 export type { RequestingClient } from "./calls/stream-calls.ts";
 export type { BegunFile, UploadedReference, UploadOptions } from "./upload/upload-file.ts";
 export type { SendTimeouts } from "./upload/send/sender.ts";
@@ -27,15 +28,16 @@ export type { PeerTimeouts } from "./net/timeouts.ts";
 
 /**
  * Sends files that a server asks for (SEP-1306) over the platform's `fetch`. Files are `File`s, as an `<input
- * type="file">` gives them, or blobs with names. In Node they may also be paths.
+ * type="file">` gives them, or blobs with names. Paths need Node or Bun: elsewhere they are rejected as `unsupported`.
  */
-export function createFileSender(
-  options: FileSenderOptions<File | NamedBlob>,
-): FileSender<File | NamedBlob> {
+export function createFileSender(options: FileSenderOptions<PickedFile>): FileSender<PickedFile> {
   return assembleFileSender(sessionOf(options), options, {
     sender: createBlindSender(
       createFetchExchange((input, init) => globalThis.fetch(input, init), { blobOf }),
     ),
-    sourceOf: sourceOfBlob,
+    async sourceOf(picked) {
+      if (typeof picked === "string" || "path" in picked) throw needsNode("a file by its path");
+      return sourceOfBlob(picked);
+    },
   });
 }

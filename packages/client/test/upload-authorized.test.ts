@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { expect, test } from "vitest";
+import { createFileSender as createPortableSender } from "../src/send.ts";
 import { createFileSender, type BegunFile } from "../src/send-node.ts";
 import { startScriptedServer, type ScriptedServer } from "./scripted-server.ts";
 
@@ -154,4 +155,21 @@ test.each([
   const { sender, client } = setUp(server, answer);
   await expect(sender.upload(client, big)).rejects.toMatchObject({ code });
   expect(server.seen).toEqual([]);
+});
+
+test.each([
+  ["a path", "report.pdf"],
+  ["a path with a name", { path: "report.pdf", name: "a.pdf" }],
+])("%s is unsupported in portable code, before the server is asked", async (_, picked) => {
+  await using server = await startScriptedServer();
+  const { client, asked } = setUp(server);
+  const sender = createPortableSender({
+    endpoint: `${server.origin}/mcp`,
+    onFilesRequested: () => ({ action: "cancel" }),
+  });
+  await expect(sender.upload(client, picked)).rejects.toMatchObject({
+    code: "unsupported",
+    message: expect.stringContaining("a file by its path needs Node or Bun"),
+  });
+  expect(asked).toEqual([]);
 });

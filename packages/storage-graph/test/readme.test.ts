@@ -27,20 +27,22 @@ export async function countBytes(
 // #endregion
 
 // #region write
-import type { StorageBackend } from "@sluice/storage";
+import type { WritableBackend } from "@sluice/storage";
 
 /** Stores a stream of known size as a new file; nothing is there before the last byte. */
 export async function store(
-  drive: StorageBackend,
+  drive: WritableBackend,
   key: string,
   content: AsyncIterable<Uint8Array>,
   size: number,
 ): Promise<void> {
-  const writer = await drive.write?.(key, { size, ifAbsent: true });
-  if (writer === undefined) throw new Error("the backend was not created with writable: true");
-  await using upload = writer;
-  for await (const chunk of content) await upload.write(chunk);
-  await upload.commit();
+  const writer = await drive.write(key, { size, ifAbsent: true });
+  try {
+    for await (const chunk of content) await writer.write(chunk);
+    await writer.commit();
+  } finally {
+    await writer[Symbol.asyncDispose](); // cancels what was not committed
+  }
 }
 // #endregion
 
@@ -74,7 +76,7 @@ import { startGraphEmulator } from "@sluice/graph-emulator";
 
 /** The result for a reader when the download breaks in the middle. */
 export async function readBroken(): Promise<{ bytes: number; astray: number }> {
-  await using emulator = await startGraphEmulator();
+  const emulator = await startGraphEmulator();
   emulator.drive.put("big.bin", {
     size: 2 ** 30,
     read: (start, end) => new Uint8Array(end - start),
@@ -87,6 +89,7 @@ export async function readBroken(): Promise<{ bytes: number; astray: number }> {
   let bytes = 0;
   for await (const chunk of body) bytes += chunk.byteLength;
   await backend.close?.();
+  await emulator[Symbol.asyncDispose]();
 
   const downloads = emulator.requests.filter(({ origin }) => origin === "download");
   const astray = downloads.filter(({ headers }) => "authorization" in headers).length;
@@ -112,8 +115,9 @@ test("the examples of the README work", async () => {
   });
   await expect.poll(() => graph.sent("graph").some((line) => line.includes("delta"))).toBe(true);
 
-  await store(graph.backend, "Reports/q1.txt", fiveBytes(), 5);
-  await expect(store(graph.backend, "Reports/q1.txt", fiveBytes(), 5)).rejects.toMatchObject({
+  const writable = graph.backend as WritableBackend;
+  await store(writable, "Reports/q1.txt", fiveBytes(), 5);
+  await expect(store(writable, "Reports/q1.txt", fiveBytes(), 5)).rejects.toMatchObject({
     code: "precondition_failed",
   });
   expect(await countBytes(credential, drive.id, origins.graph)).toBe(5);

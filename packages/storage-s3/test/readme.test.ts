@@ -47,11 +47,17 @@ export async function linkTo(storage: StorageBackend, key: string): Promise<stri
 // #endregion
 
 // #region write
+import type { WritableBackend } from "@sluice/storage";
+
 /** Stores a text that appears whole or not at all, and only where no object is yet. */
-export async function store(storage: StorageBackend, key: string, text: string): Promise<void> {
-  await using writer = await storage.write!(key, { ifAbsent: true, contentType: "text/plain" });
-  await writer.write(Buffer.from(text));
-  await writer.commit();
+export async function store(storage: WritableBackend, key: string, text: string): Promise<void> {
+  const writer = await storage.write(key, { ifAbsent: true, contentType: "text/plain" });
+  try {
+    await writer.write(Buffer.from(text));
+    await writer.commit();
+  } finally {
+    await writer[Symbol.asyncDispose](); // discards what was not committed
+  }
 }
 // #endregion
 

@@ -5,6 +5,8 @@ export {
   type Handler,
   type HandlerOptions,
   type HandlerParts,
+  type ResumeLayer,
+  type UploadsLayer,
 } from "./compose/create-handler.ts";
 export type { BinaryOptions } from "./binary/with-binary.ts";
 export type { SessionsOptions } from "./sessions/sessions.ts";

@@ -26,7 +26,7 @@ export type {
   ToolFile,
 } from "./tools/register-tool.ts";
 export type { AttachUploadsOptions, UploadToolNames } from "./tools/upload-tools.ts";
-export type { FilesOutcome } from "./ask/confirm-answer.ts";
+export type { AskingResult, FilesOutcome } from "./ask/confirm-answer.ts";
 export type { AskForFiles, FileRequest } from "./ask/ask-for-files.ts";
 export { uploadIdInput, uploadRequiredOutput, type UploadRequired } from "./ask/upload-required.ts";
 export {

@@ -3,8 +3,9 @@ import { test } from "node:test";
 import { readBeginnings } from "./example.ts";
 import { startOrigin } from "./origin.ts";
 
-test("the examples of the README work", async () => {
-  await using origin = await startOrigin();
+test("the examples of the README work", async (t) => {
+  const origin = await startOrigin();
+  t.after(() => origin[Symbol.asyncDispose]());
   const content = new TextEncoder().encode("one, two, three");
   origin.objects.set("count.txt", { content, headers: {} });
   const lines: string[] = [];

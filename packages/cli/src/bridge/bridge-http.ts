@@ -5,6 +5,7 @@ import { createHttpHosts, type HttpHosts, type OpenedServer } from "@sluice/brid
 import { definedMembers, isLoopbackHost } from "@sluice/core/internal";
 import { createRoutedHandler, createRouter, withRoutes } from "@sluice/transport-http/internal";
 import { drainServer, toNodeHandler } from "@sluice/transport-http/node";
+import { portWarning } from "../hosts/cloud-port.ts";
 import { headersFrom } from "../server-calls/headers.ts";
 import { fault } from "../terminal/failure.ts";
 import {
@@ -68,6 +69,8 @@ export async function serveBridge(
     await print(endpoint);
     note(`Bridging to ${printable(server.name)}${token === undefined ? "" : ", token needed"}`);
     if (server.kind === "process") note("  each session starts a process of its own");
+    const warning = portWarning(new URL(endpoint));
+    if (warning !== undefined) note(warning);
     note("Ctrl-C ends it.");
     if (!signal.aborted) await once(signal, "abort");
     note("Ending …");

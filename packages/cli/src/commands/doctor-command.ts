@@ -1,8 +1,9 @@
 import { examine, type Diagnosis } from "@sluice/bridge/internal";
+import { portWarning } from "../hosts/cloud-port.ts";
 import { ensureTrust } from "../server-calls/connect.ts";
 import { headersFrom } from "../server-calls/headers.ts";
 import { fault } from "../terminal/failure.ts";
-import { print, printable, printableJson } from "../terminal/print.ts";
+import { note, print, printable, printableJson } from "../terminal/print.ts";
 
 /** Options of `sluice doctor`. */
 export interface DoctorOptions {
@@ -27,7 +28,10 @@ export async function doctorCommand(server: string, options: DoctorOptions): Pro
   const { header = [], trust = [], watch, token, json, signal } = options;
   ensureTrust(trust);
   const headers = headersFrom(header);
-  const diagnosis = await examine(addressOf(server), {
+  const url = addressOf(server);
+  const warning = portWarning(url);
+  if (warning !== undefined) note(warning);
+  const diagnosis = await examine(url, {
     token,
     headers,
     trustedOrigins: trust,

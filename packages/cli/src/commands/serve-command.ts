@@ -7,6 +7,7 @@ import { protect, type StorageBackend } from "@sluice/storage";
 import { drainServer } from "@sluice/transport-http/node";
 import type { McpServerFactory } from "@modelcontextprotocol/server";
 import { serveStdio, StdioServerTransport } from "@modelcontextprotocol/server/stdio";
+import { portWarning } from "../hosts/cloud-port.ts";
 import { claudeCodeLine, formatHostConfig, runningFile } from "../hosts/host-config.ts";
 import { fault } from "../terminal/failure.ts";
 import { beginToServe, endpointOf, listen, portOf } from "../serve/listen.ts";
@@ -157,6 +158,8 @@ function noteStart({ source, options }: ServedSource, { served, trail, side }: S
   if (served.uploads) note(`  sluice put ${url} FILE`);
   note(`  ${claudeCodeLine(url, token !== undefined)}`);
   note("  Claude Desktop, VS Code, Cursor, Codex: run this again with --print-config");
+  const warning = portWarning(new URL(url));
+  if (warning !== undefined) note(warning);
   note("Ctrl-C ends it.");
 }
 

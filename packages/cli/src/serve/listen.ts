@@ -22,9 +22,21 @@ export async function listen(host: string, port: number): Promise<Server> {
   server.listen(port, host);
   await once(server, "listening").catch((error: NodeJS.ErrnoException) => {
     const message = `cannot listen on ${host}:${port} (${error.code})`;
-    throw fault("unavailable", message, "pass another --host or --port");
+    throw fault("unavailable", message, listenAdvice(error.code));
   });
   return server;
+}
+
+const listenAdvices: Readonly<Record<string, string>> = {
+  EADDRINUSE:
+    "another program has that port, perhaps an earlier run: end it with Ctrl-C there, or pass another --port",
+  EACCES: "only an administrator may use that port: pass a --port from 1024",
+  EADDRNOTAVAIL: "this machine does not have that address: pass another --host",
+};
+
+/** What to do where a server cannot listen, by the code of the system. */
+export function listenAdvice(code = ""): string {
+  return listenAdvices[code] ?? "pass another --host or --port";
 }
 
 /** Removes the answer of {@link listen}. */

@@ -6,18 +6,15 @@ import {
   type FileSenderOptions,
 } from "./file-sender.ts";
 import { createSender } from "./send/sender.ts";
-import type { NamedBlob } from "./source/file-source.ts";
-import { pathSource, type PickedPath } from "./source/path-source.ts";
+import type { PickedFile } from "./source/file-source.ts";
+import { pathSource } from "./source/path-source.ts";
 import type { ClientSession } from "./upload-target.ts";
-
-/** A file, as programs in Node have it. */
-export type PickedInNode = string | PickedPath | File | NamedBlob;
 
 /** Makes a sender over Node's own HTTP client, with the credentials of a session. */
 export function createSessionSender(
   session: ClientSession,
-  options: Omit<FileSenderOptions<PickedInNode>, "endpoint" | "token">,
-): FileSender<PickedInNode> {
+  options: Omit<FileSenderOptions<PickedFile>, "endpoint" | "token">,
+): FileSender<PickedFile> {
   return assembleFileSender(session, options, {
     sender: createSender(httpExchange),
     async sourceOf(picked) {

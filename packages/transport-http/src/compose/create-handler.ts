@@ -24,6 +24,18 @@ export interface CloseOptions {
   readonly signal?: AbortSignal;
 }
 
+/** What `createResume` of `@sluice/resume` gives. */
+export interface ResumeLayer {
+  wrap(mcp: McpFetchHandler, sluice: Sluice, endpoint: WithSluiceOptions): McpFetchHandler;
+  close(options?: CloseOptions): Promise<void>;
+}
+
+/** What `createUploads` of `@sluice/uploads` gives. */
+export interface UploadsLayer {
+  readonly host: { readonly sluice: Host; routes(base: string): Routes };
+  close(options?: CloseOptions): Promise<void>;
+}
+
 /** What a server is made of, beside its Sluice and what answers JSON-RPC. */
 export interface HandlerParts extends WithSluiceOptions {
   /**
@@ -32,17 +44,11 @@ export interface HandlerParts extends WithSluiceOptions {
    */
   readonly sessions?: SessionsOptions | false;
   /** What `createResume` of `@sluice/resume` gave. Default: streams end with their connection. */
-  readonly resume?: {
-    wrap(mcp: McpFetchHandler, sluice: Sluice, endpoint: WithSluiceOptions): McpFetchHandler;
-    close(options?: CloseOptions): Promise<void>;
-  };
+  readonly resume?: ResumeLayer;
   /** Lets clients and servers exchange bytes beside JSON, in multipart bodies. `true` for the default limits. Default: `false`. */
   readonly binary?: BinaryOptions | boolean;
   /** What `createUploads` of `@sluice/uploads` gave, for the same Sluice. Default: no uploads. */
-  readonly uploads?: {
-    readonly host: { readonly sluice: Host; routes(base: string): Routes };
-    close(options?: CloseOptions): Promise<void>;
-  };
+  readonly uploads?: UploadsLayer;
 }
 
 /** Options of {@link createHandler}. */

@@ -41,10 +41,10 @@ export interface FileRequest<F extends Fields = Fields> {
 }
 
 /** Asks the user for files from inside a tool. `call`: the server of the tool, and the context that it was called with. */
-export type AskForFiles = <const F extends Fields>(
+export type AskForFiles = <const F extends Fields, Call extends AnyCall = AnyCall>(
   request: FileRequest<F>,
-  call: AnyCall,
-) => Promise<FilesOutcome<F>>;
+  call: Call,
+) => Promise<FilesOutcome<F, Call>>;
 
 interface AskingParts {
   readonly host: Host;
@@ -114,7 +114,10 @@ export function createAskForFiles({
     }
   }
 
-  return async (request, given) => {
+  const askForFiles = async <F extends Fields>(
+    request: FileRequest<F>,
+    given: AnyCall,
+  ): Promise<FilesOutcome<F>> => {
     const { mcp, ctx } = callInV2(given);
     host.ensureOwn(mcp);
     try {
@@ -124,6 +127,8 @@ export function createAskForFiles({
       throw ctx.mcpReq.signal.aborted ? error : errorForTool(error, onError);
     }
   };
+  // calls of SDK v1 are never stateless, and only those get an `InputRequiredResult`
+  return askForFiles as AskForFiles;
 }
 
 /** How often a host hears that its call goes on: some give up after 30 s without a word. */

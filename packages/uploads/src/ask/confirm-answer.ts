@@ -5,6 +5,7 @@ import type {
 } from "@modelcontextprotocol/server";
 import { SluiceError, type Principal } from "@sluice/core";
 import { sleep, systemClock } from "@sluice/core/internal";
+import type { AnyCall, ExtraV1 } from "@sluice/server";
 import type { PageOutcome } from "../page/page-endings.ts";
 import type { UploadPages } from "../page/upload-pages.ts";
 import type { Slot, Slots, UploadedFile } from "../slots/slots.ts";
@@ -17,8 +18,13 @@ import {
   type Fields,
 } from "../elicitation/fields.ts";
 
+/** The result that asks, in the SDK of the call: that of SDK v1 is always one for a model. */
+export type AskingResult<Call extends AnyCall = AnyCall> = Call["ctx"] extends ExtraV1
+  ? CallToolResult & { readonly structuredContent?: Record<string, unknown> }
+  : CallToolResult | InputRequiredResult;
+
 /** How it went. */
-export type FilesOutcome<F extends Fields = Fields> =
+export type FilesOutcome<F extends Fields = Fields, Call extends AnyCall = AnyCall> =
   /** Confirmed files, yours until you remove them, and the other fields. */
   | {
       readonly action: "accept";
@@ -31,7 +37,7 @@ export type FilesOutcome<F extends Fields = Fields> =
    * Return `result` from the tool. In the stateless protocol the client asks the user and repeats the call; a host
    * without elicitation gets an answer for its model, which calls the tool again with `upload_id`.
    */
-  | { readonly action: "ask"; readonly result: InputRequiredResult | CallToolResult };
+  | { readonly action: "ask"; readonly result: AskingResult<Call> };
 
 /** A call of a tool that asks, and its caller. */
 export interface AskingCall<F extends Fields = Fields> {

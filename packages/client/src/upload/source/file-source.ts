@@ -30,6 +30,23 @@ export interface NamedBlob {
   readonly mimeType?: string;
 }
 
+/** A file by its path. Needs Node or Bun; elsewhere it is rejected as `unsupported`. */
+export interface PickedPath {
+  readonly path: string;
+  /** The name for the server instead of the last part of the path. */
+  readonly name?: string;
+  /** Media type; what the name suggests when absent. */
+  readonly mimeType?: string;
+  /**
+   * Device and inode that the file must have (`fstat` with `bigint`). Default: those that it has at first. With them, a
+   * folder on the way that became a link leads nowhere.
+   */
+  readonly identity?: { readonly dev: bigint; readonly ino: bigint };
+}
+
+/** A file to send, however the program has it: a string is a path. */
+export type PickedFile = string | PickedPath | File | NamedBlob;
+
 /** A source over a blob. Runtimes refuse to read a `File` that changed since it was picked. */
 export function blobSource(
   blob: Blob,

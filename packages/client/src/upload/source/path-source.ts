@@ -4,22 +4,14 @@ import { basename } from "node:path";
 import { SluiceError } from "@sluice/core";
 import { openHandle } from "@sluice/core/internal/node";
 import { diskOrigin } from "../../save/disk-error.ts";
-import { chunkBytes, fileChanged, type FileSource, type OpenFile } from "./file-source.ts";
+import {
+  chunkBytes,
+  fileChanged,
+  type FileSource,
+  type OpenFile,
+  type PickedPath,
+} from "./file-source.ts";
 import { typeOfName } from "./type-of-name.ts";
-
-/** A file by its path. */
-export interface PickedPath {
-  readonly path: string;
-  /** The name for the server instead of the last part of the path. */
-  readonly name?: string;
-  /** Media type; what the name suggests when absent. */
-  readonly mimeType?: string;
-  /**
-   * Device and inode that the file must have (`fstat` with `bigint`). Default: those that it has at first. With them, a
-   * folder on the way that became a link leads nowhere.
-   */
-  readonly identity?: Pick<BigIntStats, "dev" | "ino">;
-}
 
 /**
  * A source over a file on disk. Only regular files: a symbolic link at the end of the path is refused
