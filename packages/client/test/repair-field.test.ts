@@ -12,13 +12,16 @@ const dispositions: Readonly<Record<string, readonly [field: string, name: strin
   "in UTF-8": ['attachment; filename="naïve €.txt"', "naïve €.txt"],
   "in UTF-8, without quotes": ["attachment; filename=naïve.txt", "naïve.txt"],
   "in RFC 2047": ['attachment; filename="=?UTF-8?B?bmHDr3ZlLnR4dA==?="', "naïve.txt"],
-  "without quotes, with blanks": ["attachment; filename=my report final.txt", "my report final.txt"],
+  "without quotes, with blanks": [
+    "attachment; filename=my report final.txt",
+    "my report final.txt",
+  ],
   "without quotes, before another parameter": ["inline; filename=a b.txt ; size=7", "a b.txt"],
   "as a path of Windows": ['attachment; filename="C:\\Users\\me\\r.txt"', "r.txt"],
   "with an escaped quote": ['attachment; filename="a\\"b.txt"', 'a"b.txt'],
   "without a name": ["attachment", undefined],
   "with an open quote": ['attachment; filename="a', undefined],
-  "twice": ["attachment; filename=a, attachment; filename=b", undefined],
+  twice: ["attachment; filename=a, attachment; filename=b", undefined],
 };
 
 test.each(Object.entries(dispositions))("a name is read %s", (_, [field, name]) => {

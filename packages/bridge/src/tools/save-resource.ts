@@ -62,7 +62,9 @@ export async function saveForHost(
 async function openLink(save: Save, terms: StreamTerms): Promise<ResourceStream> {
   const { uri, call, context } = save;
   const endpoint = context.server.url ?? (await context.loopback.endpointFor(uri, call));
-  return streamLink(uri, { ...optionsOf(save, terms), ...definedMembers({ endpoint }) });
+  // servers put names into their links as they are
+  const link = uri.replaceAll(/ |[^\p{ASCII}\p{C}]/gu, encodeURIComponent);
+  return streamLink(link, { ...optionsOf(save, terms), ...definedMembers({ endpoint }) });
 }
 
 /** What is known of a stream once it is to be written. */
