@@ -16,6 +16,8 @@ export interface PeerRequest {
   /** The session that it names, if the peer has it. */
   readonly session: string | undefined;
   readonly headers: IncomingMessage["headers"];
+  /** Of its URL. */
+  readonly path: string | undefined;
 }
 
 /** What the peer does in place of its own answer; undefined lets it answer. */
@@ -70,8 +72,8 @@ export async function startFieldPeer(
     const named = request.headers["mcp-session-id"];
     const session = sessions.has(String(named)) ? String(named) : undefined;
     const count = methods.filter((each) => each === method).length;
-    const { headers } = request;
-    const seen = { method, id, params, count, session, headers };
+    const { headers, url: path } = request;
+    const seen = { method, id, params, count, session, headers, path };
     if ((await oddity(seen, response, { restart })) !== undefined || response.headersSent) return;
     if (request.method !== "POST")
       return void response.writeHead(404, page).end(`Cannot ${request.method} /mcp`);

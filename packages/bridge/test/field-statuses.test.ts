@@ -152,6 +152,8 @@ test.each(away)(
 /** Answers to a call that are about the call: no session is lost, and each is told. */
 const refusals: readonly (readonly [given: Given, words: RegExp])[] = [
   [[400, error(null, -32_602, "unknown session_id of the browser"), json], /unknown session_id/],
+  [[301, "", { location: "/mcp/" }], /HTTP 301, a redirect; use the URL that it leads to/],
+  [[302, "", { location: "/login" }], /HTTP 302, a redirect/],
   [[400, "Bad Request"], /refused the call: HTTP 400/],
   [[401, "Unauthorized"], /refused the call: HTTP 401/],
   [[403, "Forbidden"], /refused the call: HTTP 403/],
@@ -240,6 +242,46 @@ test("a session whose open stream ends with a restart is begun anew before the n
   await expect.poll(() => peer.methods.at(-1), { timeout: 5_000 }).toBe("ping");
   expect(await client.callTool({ name: "echo" })).toMatchObject({ content: [{ text: "ran" }] });
   expect(opened()).toBe(2);
+});
+
+test.each([307, 308])("%i to the path with a slash, as of FastMCP, is followed", async (status) => {
+  const tokens = new Set<unknown>();
+  const peer = await startFieldPeer(({ path, headers }, response) => {
+    if (path !== "/mcp/") return response.writeHead(status, { location: "/mcp/" }).end();
+    return void tokens.add(headers.authorization);
+  });
+  const client = createHost("legacy");
+  const upstream = createHttpUpstream({ endpoint: new URL("/mcp", peer.url), token: "t" });
+  await client.connect(bridged({ upstream }).transport);
+  expect(await client.callTool({ name: "echo" })).toMatchObject({ content: [{ text: "ran" }] });
+  expect([...tokens]).toEqual(["Bearer t"]);
+});
+
+test("a session id that a proxy gives twice is one", async () => {
+  const sessions = new Set<unknown>();
+  const peer = await startFieldPeer(
+    ({ method, headers, id }, response) => {
+      sessions.add(headers["mcp-session-id"]);
+      if (method !== "initialize") return undefined;
+      const serverInfo = { name: "field", version: "1" };
+      const result = { protocolVersion: "2025-11-25", capabilities: { tools: {} }, serverInfo };
+      return response
+        .writeHead(200, [
+          "Content-Type",
+          "application/json",
+          "Mcp-Session-Id",
+          "a",
+          "mcp-session-id",
+          "a",
+        ])
+        .end(JSON.stringify({ jsonrpc: "2.0", id, result }));
+    },
+    { isStateless: true },
+  );
+  const client = createHost("legacy");
+  await client.connect(bridgedTo(peer.url).transport);
+  await client.callTool({ name: "echo" });
+  expect([...sessions]).toEqual([undefined, "a"]);
 });
 
 test("cookies of a load balancer go back to its origin, and to no other", async () => {

@@ -171,6 +171,46 @@ test("a link of the server's own origin is saved; the server says its name", asy
   });
 });
 
+test.each([
+  ["a blank", "/d/Q3 report.bin", "Q3 report.bin"],
+  ["letters beyond ASCII", "/d/Bericht März €.bin", "Bericht März €.bin"],
+  ["percent signs, as URLs have them", "/d/a%20b.bin", "a b.bin"],
+])("a link with %s is saved", async (_, path, name) => {
+  const { save } = makeFolders();
+  const asked: unknown[] = [];
+  const url = await handWritten(
+    () => undefined,
+    (request, response) => {
+      asked.push(request.url);
+      response.end(bytes);
+    },
+  );
+  const client = await hostOf(url, { saveTo: save });
+  const said = await callTool(client, "save_resource", { uri: `${url.origin}${path}` });
+  expect(said.facts).toMatchObject({ path: join(save, name), sha256: hash(bytes) });
+  expect(asked).toEqual([new URL(path, url).pathname]);
+});
+
+test.each([
+  ["a host beyond ASCII", "http://lоcalhost/d"],
+  ["a control character", "/d/a\u0085b"],
+  ["a sign that turns text around", "/d/\u202egpj"],
+])("a link with %s is refused before it is asked for", async (_, link) => {
+  const { save } = makeFolders();
+  let asked = 0;
+  const url = await handWritten(
+    () => undefined,
+    (_request, response) => {
+      asked++;
+      response.end(bytes);
+    },
+  );
+  const client = await hostOf(url, { saveTo: save });
+  const args = { uri: link.startsWith("/") ? url.origin + link : link, path: "x" };
+  expect((await callTool(client, "save_resource", args)).isError).toBe(true);
+  expect(asked).toBe(0);
+});
+
 test("a link of another origin is refused before it is asked for, also when redirected to", async () => {
   const { save } = makeFolders();
   let asked = 0;

@@ -3,6 +3,7 @@ import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { Client } from "@modelcontextprotocol/client";
+import { FILE_KEYWORD } from "@sluice/core/internal";
 import { expect, inject, test } from "vitest";
 import { asking, askingInResults, uploadPlace } from "./asking.ts";
 import { createHost } from "./bridged.ts";
@@ -214,6 +215,29 @@ test("a name that looks like one file is found, and never a hidden one", async (
     expect((await sendNamed(path)).text).toBe("there is no such file");
 });
 
+test.each([
+  ["the same cursor and page for ever", () => "8"],
+  ["null at the end", () => null],
+  ["an empty text at the end", () => ""],
+  ["no cursor at the end", () => undefined],
+])("a server that lists its tools with %s has each of them once", async (_, cursorOf) => {
+  const { send } = makeFolders();
+  writeFileSync(join(send, "my.txt"), content);
+  let lists = 0;
+  const takes = { type: "string", format: "uri", [FILE_KEYWORD]: {} };
+  const inputSchema = { type: "object", properties: { file: takes } };
+  const url = await handWritten(({ method }) => {
+    if (method !== "tools/list") return { result: { content: [] } };
+    lists++;
+    return { result: { tools: [{ name: "take", inputSchema }], nextCursor: cursorOf() } };
+  });
+  const client = await hostOf(url, { sendFrom: [send] }, plainHost());
+  // the one tool that takes files, which has no way for this server
+  const said = await callTool(client, "send_file", { path: "my.txt" });
+  expect(said.text).not.toContain("several tools");
+  expect(lists).toBeLessThan(5);
+});
+
 test("nothing goes to a URL of another origin unless the user named it", async () => {
   const { send } = makeFolders();
   writeFileSync(join(send, "my.txt"), content);
@@ -262,11 +286,37 @@ test.each([
   expect(got).toEqual(agree ? [content.toString("base64")] : []);
 });
 
+const base64 = content.toString("base64");
+const dataUri = `data:text/plain;base64,${base64}`;
+/** How servers say what an argument takes, and what it gets. */
 test.each([
-  ["says so in its description", "content", { description: "The file, Base64 encoded" }, true],
-  ["says so in its name", "file_b64", {}, true],
-  ["says nothing of base64", "content", { description: "The new text" }, false],
-])("a named argument that %s", async (_what, argument, schema, isTaken) => {
+  ["says so in its description", "content", { description: "The file, Base64 encoded" }, base64],
+  ["says so in its name", "file_b64", {}, base64],
+  ["says nothing of base64", "content", { description: "The new text" }, undefined],
+  [
+    "may be null, as in Python",
+    "content",
+    { type: undefined, anyOf: [{ type: "string", format: "base64" }, { type: "null" }] },
+    base64,
+  ],
+  [
+    "may be null, and says so in words",
+    "content",
+    {
+      type: undefined,
+      oneOf: [{ type: "string", description: "as base64" }, { type: "null" }],
+    },
+    base64,
+  ],
+  ["takes a data URI", "data", { description: "URL or data URI of the file content" }, dataUri],
+  ["shows a data URL", "image", { description: "such as data:image/png;base64,iVBO" }, dataUri],
+  [
+    "forbids the beginning of a data URI",
+    "content",
+    { description: "Base64, without data:text/plain;base64, before it" },
+    base64,
+  ],
+])("a named argument that %s", async (_what, argument, schema, outcome) => {
   const { send } = makeFolders();
   writeFileSync(join(send, "my.txt"), content);
   const got: string[] = [];
@@ -281,17 +331,23 @@ test.each([
   const client = await hostOf(url, { sendFrom: [send], agreedBytes: 2 ** 30 }, plainHost());
   const said = await callTool(client, "send_file", { path: "my.txt", tool: "take", argument });
   expect(said.text).toMatch(
-    isTaken
-      ? /as base64, to take/
-      : /nothing says that the argument "\w+" of \w+ takes base64; pass as: "text"/,
+    outcome === undefined
+      ? /nothing says that the argument "\w+" of \w+ takes base64; pass as: "text"/
+      : /as base64, to take/,
   );
-  expect(got).toEqual(isTaken ? [content.toString("base64")] : []);
+  expect(got).toEqual(outcome === undefined ? [] : [outcome]);
 });
 
 test.each([
   ["a text", Buffer.from("a,b\nä,ö\n"), { content: { type: "string" } }, "a,b\nä,ö\n"],
   ["a text with a byte order mark", Buffer.from("\ufeffa"), { content: { type: "string" } }, "a"],
   ["a text or null", Buffer.from("a"), { content: { type: ["string", "null"] } }, "a"],
+  [
+    "an optional text in Python",
+    Buffer.from("a"),
+    { content: { anyOf: [{ type: "string" }, { type: "null" }] } },
+    "a",
+  ],
   ["bytes", Buffer.of(0xff, 0xfe), { content: { type: "string" } }, /not text in UTF-8/],
   ["a number", Buffer.from("5"), { content: { type: "number" } }, /does not take a plain text/],
   [

@@ -9,7 +9,16 @@ import { join } from "node:path";
 import { json } from "node:stream/consumers";
 import { toNodeHandler } from "@modelcontextprotocol/node";
 import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from "vitest";
+import {
+  afterAll,
+  afterEach,
+  beforeAll,
+  beforeEach,
+  expect,
+  onTestFinished,
+  test,
+  vi,
+} from "vitest";
 import { exitCodes } from "../src/terminal/exit-code.ts";
 import { runHere, type RunHereOptions } from "./run-here.ts";
 import type { Run } from "./sluice.ts";
@@ -203,6 +212,19 @@ test("a resource that a server denies needs a token or a right, and no look into
   const run = await runHere(["ls", url]);
   expect(run.stderr).toMatch(/ answered: Access denied; ask the server's operator for access\n$/);
   expect(run.status).toBe(exitCodes.denied.status);
+});
+
+test("a redirect of the endpoint that cannot be followed is called one", async () => {
+  const server = createServer((_request, response) => {
+    response.writeHead(301, { location: "/mcp/" }).end();
+  }).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  onTestFinished(() => void server.close());
+  const { port } = server.address() as AddressInfo;
+  const run = await runHere(["ls", `http://127.0.0.1:${port}/mcp`]);
+  expect(run.stderr).toMatch(
+    /answers HTTP 301, a redirect \(sluice doctor tells where it leads\);/,
+  );
 });
 
 test("a service that knows no method of MCP is no MCP server", async () => {

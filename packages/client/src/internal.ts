@@ -13,6 +13,7 @@ export { withStreaming } from "./calls/with-streaming.ts";
 export { connectEither } from "./connect/either-revision.ts";
 export { formatScale, scaleOf } from "./download/consent.ts";
 export { cookieFetch } from "./net/cookie-fetch.ts";
+export { isRedirect } from "./net/http-status.ts";
 export type { ForeignFile, ForeignFileOptions, OpenForeignFile } from "./foreign/foreign-file.ts";
 export { typeOfName } from "./upload/source/type-of-name.ts";
 export {

@@ -41,6 +41,7 @@ export {
   formatContentDisposition,
   parseContentDisposition,
 } from "./headers/content-disposition.ts";
+export { readSentDisposition } from "./headers/sent-disposition.ts";
 export {
   type EntityTag,
   formatEntityTag,

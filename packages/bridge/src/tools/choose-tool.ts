@@ -9,6 +9,8 @@ export interface Taker {
   readonly kind: "uri" | "base64" | "text" | "asks";
   readonly argument?: string;
   readonly isList?: boolean;
+  /** The base64 goes in a `data:` URI. */
+  readonly isDataUri?: boolean;
 }
 
 /** What a call says of the tool. */
@@ -57,11 +59,16 @@ function takerOf({ name, inputSchema }: Members, { argument, isText }: NamedTake
   if (isText) return textTaker(tool, properties, argument);
   for (const [property, value] of properties) {
     if (argument !== undefined && property !== argument) continue;
-    const schema = membersOf(value);
-    if (FILE_KEYWORD in schema) return { tool, kind: "uri", argument: property };
-    if (FILE_KEYWORD in membersOf(schema["items"]))
+    const schemas = alternativesOf(value);
+    if (schemas.some((schema) => FILE_KEYWORD in schema))
+      return { tool, kind: "uri", argument: property };
+    if (schemas.some(({ items }) => FILE_KEYWORD in membersOf(items)))
       return { tool, kind: "uri", argument: property, isList: true };
-    if (isBase64(schema) || (argument !== undefined && isCalledBase64(property, schema)))
+    if (schemas.some(isBase64)) return { tool, kind: "base64", argument: property };
+    const words = argument === undefined ? [] : wordsOf(property, schemas);
+    if (words.some(namesDataUri))
+      return { tool, kind: "base64", argument: property, isDataUri: true };
+    if (words.some((text) => /base-?64|b64/i.test(text)))
       return { tool, kind: "base64", argument: property };
   }
   if (argument === undefined) return { tool, kind: "asks" };
@@ -83,9 +90,9 @@ function textTaker(
     throw new SluiceError("invalid_argument", 'bridge: as: "text" needs argument; pass it');
   const property = properties.find(([name]) => name === argument);
   if (!property) throw noArgument(tool, argument);
-  const schema = membersOf(property[1]);
-  const types = [schema["type"]].flat();
-  if (FILE_KEYWORD in schema || isBase64(schema) || !types.some((type) => type === "string"))
+  const schemas = alternativesOf(property[1]);
+  const isFile = schemas.some((schema) => FILE_KEYWORD in schema || isBase64(schema));
+  if (isFile || !schemas.some(({ type }) => [type].flat().includes("string")))
     throw new SluiceError(
       "invalid_argument",
       `bridge: the argument ${quoted(argument)} of ${tool} does not take a plain text; leave out as`,
@@ -100,13 +107,26 @@ function noArgument(tool: string, argument: string): SluiceError {
   );
 }
 
+/** The schema of an argument, and those that it offers: an optional argument in Python is `anyOf` with null. */
+function alternativesOf(value: unknown): readonly Members[] {
+  const schema = membersOf(value);
+  const offered = [schema["anyOf"], schema["oneOf"]].filter((list) => Array.isArray(list)).flat();
+  return [schema, ...offered.map(membersOf)];
+}
+
 function isBase64({ contentEncoding, format }: Members): boolean {
   return contentEncoding === "base64" || format === "byte" || format === "base64";
 }
 
-/** Many servers say it in words only. */
-function isCalledBase64(property: string, { title, description }: Members): boolean {
-  return [property, title, description].some(
-    (words) => typeof words === "string" && /base-?64|b64/i.test(words),
+/** Many servers say only in words what an argument takes. */
+function wordsOf(property: string, schemas: readonly Members[]): readonly string[] {
+  const words = schemas.flatMap(({ title, description }) => [title, description]);
+  return [property, ...words].filter((text) => typeof text === "string");
+}
+
+/** True for words that ask for a `data:` URI, and do not forbid its beginning. */
+function namesDataUri(words: string): boolean {
+  return (
+    /data[- ]?ur[il]|data:\S{0,80};base64/i.test(words) && !/\b(?:no|not|without)\b/i.test(words)
   );
 }

@@ -63,7 +63,9 @@ async function openLink(save: Save, terms: StreamTerms): Promise<SavableStream> 
   const { uri, call, context } = save;
   const endpoint = context.server.url ?? (await context.loopback.endpointFor(uri, call));
   const options = { ...optionsOf(save, terms), ...definedMembers({ endpoint }) };
-  return streamLinkToSave(uri, placeOf(save), options);
+  // servers put names into their links as they are
+  const link = uri.replaceAll(/ |[^\p{ASCII}\p{C}]/gu, encodeURIComponent);
+  return streamLinkToSave(link, placeOf(save), options);
 }
 
 /** The file of the save if it is named as its URI is: an interrupted save is looked for there. */

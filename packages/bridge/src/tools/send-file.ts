@@ -1,4 +1,5 @@
 import type { RequestingClient } from "@sluice/client";
+import { typeOfName } from "@sluice/client/internal";
 import { SluiceError } from "@sluice/core";
 import { definedMembers, encodeBase64, UPLOADS_EXTENSION_ID } from "@sluice/core/internal";
 import { readSendable, type SendableFile, type SendFolders } from "../confine/send-folders.ts";
@@ -199,7 +200,8 @@ async function sendInArgument(send: FileSend, way: "base64" | "text"): Promise<S
   const bytes = await readSendable(file);
   if (!bytes)
     throw new SluiceError("precondition_failed", "bridge: the file has changed; send it again");
-  const value = way === "text" ? utf8TextOf(bytes) : encodeBase64(bytes);
+  const start = taker.isDataUri ? `data:${typeOfName(file.name)};base64,` : "";
+  const value = way === "text" ? utf8TextOf(bytes) : start + encodeBase64(bytes);
   const result = await callTool(send, { ...others, [taker.argument as string]: value }, {});
   return sentAs(send, way, result);
 }

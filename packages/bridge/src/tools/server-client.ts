@@ -76,9 +76,9 @@ export async function listTools(
   signal: AbortSignal | undefined,
   cursor?: unknown,
 ): Promise<readonly Members[]> {
-  const tools: Members[] = [];
+  const tools = new Map<unknown, Members>();
   let next = cursor;
-  for (let page = 0; page < maxPages && tools.length < maxTools; page++) {
+  for (let page = 0; page < maxPages && tools.size < maxTools; page++) {
     const result = await callServer(
       calls,
       "tools/list",
@@ -86,11 +86,14 @@ export async function listTools(
       signal,
     );
     const { tools: listed } = result;
-    if (Array.isArray(listed)) tools.push(...listed.map(membersOf));
-    next = cursorIn(result);
-    if (next === undefined) break;
+    const listedTools = Array.isArray(listed) ? (listed as unknown[]).map(membersOf) : [];
+    for (const tool of listedTools) tools.set(tool["name"], tool);
+    const following = cursorIn(result);
+    // some servers give one cursor and one page for ever
+    if (following === undefined || following === next) break;
+    next = following;
   }
-  return tools;
+  return [...tools.values()];
 }
 
 /** The cursor of the next page; undefined on the last one, for which some servers write "" or `null`. */

@@ -10,6 +10,7 @@ const discoverMs = 5_000;
  *
  * - Until a stream has been open, any response to a GET but a stream says that the server has none. Only a 405 does so for the
  *   SDK.
+ * - A session id that a proxy gives twice, which `Headers` join by a comma, is one.
  * - A 401 that speaks of the session, and asks for no token, becomes the 404 that MCP has for an unknown session: signing in
  *   would not help.
  */
@@ -18,7 +19,7 @@ export function methodFetch(fetch: FetchLike): FetchLike {
   return async (input, init = {}) => {
     const headers = new Headers(init.headers);
     const isProbe = headers.get("mcp-method") === "server/discover";
-    const response = await fetch(input, isProbe ? withDeadline(init) : init);
+    const response = withOneSession(await fetch(input, isProbe ? withDeadline(init) : init));
     const { status } = response;
     if (init.method === "GET") {
       const isStream = response.ok && isEventStream(response.headers);
@@ -31,6 +32,16 @@ export function methodFetch(fetch: FetchLike): FetchLike {
     const text = await response.text();
     return withStatus(response, speaksOfSession(text) ? 404 : status, text);
   };
+}
+
+function withOneSession(response: Response): Response {
+  const [id, ...others] = response.headers.get("mcp-session-id")?.split(", ") ?? [];
+  if (id === undefined || others.length === 0 || others.some((other) => other !== id))
+    return response;
+  const headers = new Headers(response.headers);
+  headers.set("mcp-session-id", id);
+  const { status, statusText, body } = response;
+  return new Response(body, { status, statusText, headers });
 }
 
 function withDeadline(init: RequestInit): RequestInit {

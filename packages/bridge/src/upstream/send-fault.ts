@@ -1,4 +1,5 @@
 import { SdkError, SdkErrorCode, type JSONRPCErrorResponse } from "@modelcontextprotocol/client";
+import { isRedirect } from "@sluice/client/internal";
 import { SluiceError } from "@sluice/core";
 import { parseMediaType } from "@sluice/core/internal";
 import { proxyOrigin } from "@sluice/core/internal/node";
@@ -115,7 +116,9 @@ function answeredFault(status: number, text: string, inSession: boolean): SendFa
   const error = rpcErrorIn(text);
   const isOfMethod = error !== undefined && methodCodes.has(error.code);
   const verdict = verdictOf({ status, text: isOfMethod ? "" : text, inSession });
-  const reason = `HTTP ${status}`;
+  const reason = isRedirect(status)
+    ? `HTTP ${status}, a redirect; use the URL that it leads to, which sluice doctor tells`
+    : `HTTP ${status}`;
   if (verdict === "session-gone") return { kind: verdict, reason };
   if (error) return { kind: "answered", error, status };
   if (verdict === "unreached") return { kind: verdict, reason };

@@ -1,4 +1,5 @@
 import { ProtocolError, ProtocolErrorCode } from "@modelcontextprotocol/client";
+import { isRedirect } from "@sluice/client/internal";
 import { SluiceError, type SluiceErrorCode } from "@sluice/core";
 import { errorTable, type Reason, tlsFault } from "@sluice/core/internal";
 import { answerOrigin, causesOf, waitHint } from "../terminal/failure.ts";
@@ -70,7 +71,10 @@ function describe(error: unknown, { protocol }: URL): readonly [SluiceErrorCode,
   if (status === 403) return ["permission_denied", "denies access"];
   if (status === 429) return ["throttled", "is busy"];
   if (status !== undefined && status >= 500) return ["unavailable", `answers HTTP ${status}`];
-  if (status !== undefined) return ["protocol", `answers HTTP ${status}, not MCP`];
+  if (status !== undefined) {
+    const what = isRedirect(status) ? "a redirect (sluice doctor tells where it leads)" : "not MCP";
+    return ["protocol", `answers HTTP ${status}, ${what}`];
+  }
   const errno = networkErrno(error);
   if (errno !== undefined && protocol === "http:" && cutCodes.test(errno))
     return ["unavailable", `disconnects (${errno}): is it an https: address?`];

@@ -1,7 +1,6 @@
 import type { SluiceError } from "@sluice/core";
-import { parseMediaType } from "@sluice/core/internal";
+import { parseMediaType, readSentDisposition } from "@sluice/core/internal";
 import { uploadError } from "../slots/upload-error.ts";
-import { readSentDisposition } from "./sent-name.ts";
 
 /** What the headers of a part say. */
 export interface PartFacts {

@@ -3,6 +3,7 @@ import {
   definedMembers,
   parseMediaType,
   parseReprDigest,
+  readSentDisposition,
   PARTIAL_UPLOAD_TYPE,
   sanitizeFileName,
   UPLOAD_COMPLETE_HEADER,
@@ -12,7 +13,6 @@ import {
 import type { PlainRequest, RequestBody } from "@sluice/transport-http";
 import type { OpenSlot } from "../slots/slot-token.ts";
 import { uploadError } from "../slots/upload-error.ts";
-import { readSentDisposition } from "./sent-name.ts";
 
 /** A request that may send its body to a slot. */
 export interface UploadRequest {

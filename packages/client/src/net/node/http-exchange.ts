@@ -9,6 +9,7 @@ import { createInletAgents, flowOfReadable, type InletAgents } from "@sluice/cor
 import { scopeOf, classifyAddress } from "../../trust/classify-address.ts";
 import type { HopExchange, HopAnswer, HopRequest } from "../exchange.ts";
 import type { OutgoingBody } from "../outgoing-body.ts";
+import { repairField } from "./repair-field.ts";
 
 // idle connections are kept for the next hop, not for ever
 const idleMs = 2_000;
@@ -194,8 +195,9 @@ function answerOf(response: IncomingMessage, sentAll: boolean, signal: AbortSign
 function headersOf(rawHeaders: readonly string[]): Headers {
   const headers = new Headers();
   for (let at = 0; at < rawHeaders.length; at += 2) {
+    const [name, value] = [rawHeaders[at] as string, rawHeaders[at + 1] as string];
     try {
-      headers.append(rawHeaders[at] as string, rawHeaders[at + 1] as string);
+      headers.append(name, repairField(name, value));
     } catch {
       // a name or value that no header may have means nothing to us
     }

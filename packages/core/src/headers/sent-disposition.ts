@@ -1,8 +1,8 @@
-import { parseContentDisposition, type ContentDisposition } from "@sluice/core/internal";
+import { parseContentDisposition, type ContentDisposition } from "./content-disposition.ts";
 
 /**
- * Reads the `Content-Disposition` of a file that is sent. Clients that know only `filename` write any of three dialects
- * in it: a Windows path with bare backslashes, RFC 2047, or UTF-8. Names are untrusted.
+ * Reads a `Content-Disposition` as programs write it that know only `filename`. They have three dialects of it: a Windows
+ * path with bare backslashes, RFC 2047, or UTF-8, which `header` has as text. Names are untrusted.
  */
 export function readSentDisposition(header: string | undefined): ContentDisposition | undefined {
   // a backslash escapes a quote and itself; before any other character it is one of a path
