@@ -190,7 +190,7 @@ describe("an outbox", () => {
     expect(JSON.parse(sent.text)).toMatchObject({ id: 2, error: { code: -32603 } });
   });
 
-  test("is bounded, and gives a place back when its stream has ended", () => {
+  test("is bounded, and releases a permit when its stream has ended", () => {
     const ends = meet({ maxStreams: 2 });
     const first = offer(ends);
     offer(ends);

@@ -14,7 +14,7 @@ export {
   type OriginGate,
   type OriginGateOptions,
 } from "./http/origin-gate.ts";
-export { conditionFields } from "./urls/choose-version.ts";
+export { conditionFields } from "./urls/open-version.ts";
 export { tagOf, type Identity } from "./access/principal.ts";
 export type { AuditEnding, AuditEntry, BeginAudit } from "./audit/audit.ts";
 export type { Listen, Listening, ListenRequest } from "./changes/listen.ts";
@@ -35,10 +35,10 @@ export {
   noteRequest,
   notesOf,
   openReplySlot,
-  ownExchangeOf,
+  exchangeTiedTo,
   SHARED_REQUEST_HEADER,
   shareRequest,
-  type AnswerKeeper,
+  type SentListener,
   type ReplySlot,
   type RequestNotes,
 } from "./calls/exchange.ts";

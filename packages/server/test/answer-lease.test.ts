@@ -25,7 +25,9 @@ function meet(limits = {}) {
     const request = new Request("http://localhost/mcp");
     if (keeps)
       noteRequest(request, {
-        answers: { keep: (_id, release) => void (isClosed ? release() : kept.push(release)) },
+        sentListener: {
+          onSent: (_id, release) => void (isClosed ? release() : kept.push(release)),
+        },
       });
     const mcpReq = { id: 1, signal: cancelled.signal };
     return { cancelled, ctx: { mcpReq, http: { req: request } } as unknown as ServerContext };
@@ -39,7 +41,7 @@ function meet(limits = {}) {
 
 const who = { principal: principal("one"), address: undefined, mountLimiter: undefined };
 
-test("a place and its bytes are held until the answer is sent", async () => {
+test("a permit and its bytes are held until the answer is sent", async () => {
   const { leases, call, close, places } = meet({ perPrincipal: 10 });
   const { ctx } = call(true);
   await leases.hold({ ctx, ...who }, async (lease) => lease.add(8));

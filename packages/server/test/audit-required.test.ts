@@ -119,7 +119,7 @@ test("names are suggested on record only", async () => {
   expect(kept).toMatchObject([{ action: "completion", outcome: "complete", shown: 1 }]);
 });
 
-test("a redemption without its record is 503 with Retry-After, gives its place back, and leaves the grant alone", async () => {
+test("a redemption without its record is 503 with Retry-After, releases its permit, and leaves the grant alone", async () => {
   const { house, sink, kept, token, cancelled } = createKeeper({
     limits: { streams: { perPrincipal: 1 } },
   });
@@ -244,7 +244,7 @@ test("a broken sink holds nothing back if records are not required", async () =>
   await expect.poll(() => house.errors).toHaveLength(1);
 });
 
-test("an answer without bytes keeps no place among the streams while it waits for its record", async () => {
+test("an answer without bytes holds no permit of the streams while it waits for its record", async () => {
   let take: (() => void) | undefined;
   const taken = new Promise<void>((resolve) => (take = resolve));
   let records = 0;

@@ -57,7 +57,7 @@ describe.each(eras)("%s era", (era) => {
     expect(message.error?.data.reason).toBe("busy");
   });
 
-  test("a read takes a place while it lasts, and gives it back however it ends", async () => {
+  test("a read takes a permit while it lasts, and releases it however it ends", async () => {
     let finish = (): void => {};
     const memory = createMemoryBackend({ "a.bin": "0123456789", "b.bin": "other" });
     const storage = wrapBackend(memory, {
@@ -153,7 +153,7 @@ describe("streams of subscriptions/listen", () => {
     };
   }
 
-  test("are counted for each principal, and a place is free again when one is closed", async () => {
+  test("are counted for each principal, and a permit is free again when one is closed", async () => {
     const listen = createListening({ perPrincipal: 2 });
     const [one, two] = [await listen(), await listen()];
     expect(await listen()).toMatchObject({ fault: { data: { reason: "busy" } } });
@@ -165,7 +165,7 @@ describe("streams of subscriptions/listen", () => {
     if ("close" in after) after.close();
   });
 
-  test("are counted for the process, and leave the places of downloads alone", async () => {
+  test("are counted for the process, and leave the permits of downloads alone", async () => {
     const house = createHouse({
       limits: { streams: { perProcess: 1 }, listeners: { perProcess: 1 } },
     });

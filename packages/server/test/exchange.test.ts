@@ -5,7 +5,7 @@ import {
   noteRequest,
   notesOf,
   openReplySlot,
-  ownExchangeOf,
+  exchangeTiedTo,
   SHARED_REQUEST_HEADER,
 } from "@sluice/server/internal";
 
@@ -14,10 +14,10 @@ const url = "http://127.0.0.1/mcp";
 test("a request and its clones have one exchange", () => {
   const request = new Request(url);
   noteRequest(request, { address: "192.0.2.1" });
-  const exchange = ownExchangeOf(request)!;
+  const exchange = exchangeTiedTo(request)!;
   const slot = openReplySlot(request);
   for (const each of [request, request.clone(), request.clone().clone()])
-    expect(ownExchangeOf(each)).toBe(exchange);
+    expect(exchangeTiedTo(each)).toBe(exchange);
   expect(exchange).toMatchObject({ request, address: "192.0.2.1", slot });
   closeReplySlot(slot);
 });
@@ -28,8 +28,8 @@ test("a noted copy has the notes and the slot of the original, and does not hold
   const slot = openReplySlot(request);
   const copy = new Request(url);
   noteRequest(copy, notesOf(request));
-  expect(ownExchangeOf(copy)).toMatchObject({ address: "192.0.2.1", slot });
-  expect(ownExchangeOf(copy)?.request).toBe(copy);
+  expect(exchangeTiedTo(copy)).toMatchObject({ address: "192.0.2.1", slot });
+  expect(exchangeTiedTo(copy)?.request).toBe(copy);
   closeReplySlot(slot);
 });
 

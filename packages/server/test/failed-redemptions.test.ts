@@ -28,7 +28,7 @@ test("an address that failed twenty times in a minute gets 429 with Retry-After,
   expect(new Set(await fail(house, undefined, 50))).toEqual(new Set([404]));
 });
 
-test("an answer beyond the limit takes its time, and none when the client goes away", async () => {
+test("a response beyond the limit is delayed, unless the client disconnects", async () => {
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
   onTestFinished(() => void vi.useRealTimers());
   const house = createHouse();

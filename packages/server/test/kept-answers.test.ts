@@ -215,7 +215,7 @@ describe("an answer from memory is refused at once", () => {
     expect(await status()).toBe(500);
   });
 
-  test("beyond the places of a principal, which end with the answers", async () => {
+  test("beyond the permits of a principal, which end with the answers", async () => {
     const { get, status } = await warmed({ limits: { streams: { perPrincipal: 1 } } });
     const held = await get();
     expect(await status()).toBe(429);

@@ -113,7 +113,7 @@ describe.each(eras)("%s era: a stream of an object that lies in memory", (era) =
     expect(fits.slot.reply?.status).toBe(200);
   });
 
-  test("takes a place of its principal until its bytes are sent", async () => {
+  test("takes a permit of its principal until its bytes are sent", async () => {
     const { stream } = createKeeper({ limits: { streams: { perPrincipal: 1 } } });
     const { slot } = await stream(era);
     expect((await stream(era)).slot.reply).toBeUndefined();

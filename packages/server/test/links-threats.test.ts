@@ -127,7 +127,7 @@ describe.each(forms)("a link with a %s token", (form) => {
     expect(headerOf(other, "content-type")).toBe("application/problem+json");
     expect(JSON.parse(other.text!)).toMatchObject({
       status: 404,
-      detail: expect.stringContaining("ask for a new one"),
+      detail: expect.stringContaining("Ask for a new one"),
     });
     expect(seen(other)).toBe(seen(await open("A".repeat(32), "*/*")));
   });

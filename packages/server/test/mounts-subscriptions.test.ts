@@ -286,7 +286,7 @@ describe("subscriptions/listen over two mounts", () => {
     stop();
   });
 
-  test("a storage function that throws ends the stream and gives its place back", async () => {
+  test("a storage function that throws ends the stream and releases its permit", async () => {
     let isDown = false;
     const storage = watched().storage;
     const house = createHouse({

@@ -230,7 +230,7 @@ describe.each(eras)("two mounts in the %s era", (era) => {
     const held: any = await reason(docs);
     expect(await reason(docs)).toBe("busy");
     const others: any[] = [await reason(media), await reason(media)];
-    // the place that the refused one took of the Sluice was given back
+    // the permit that the refused one took of the Sluice was released
     expect(others.map((each) => typeof each)).toEqual(["object", "object"]);
     expect(await reason(media)).toBe("busy");
     for (const each of [held, ...others]) {

@@ -49,7 +49,7 @@ test("a resource that is too large for it is made once, for the answer in JSON",
   expect(made()).toBe(1);
 });
 
-test("nothing is made for a caller that has no place left, and the place comes back", async () => {
+test("nothing is made for a caller that has no permit left, and the permit comes back", async () => {
   const { talk, read, made } = serveReport(mostBytes, { limits: { streams: { perPrincipal: 1 } } });
   const params = { uri: "files://demo/a.bin" };
   const { slot } = await talk("modern", "resources/stream", { params });

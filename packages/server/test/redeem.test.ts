@@ -277,7 +277,7 @@ describe("refusals", () => {
     expect(house.errors).toHaveLength(1);
   });
 
-  test("an object whose headers cannot be made is let go of, with its place", async () => {
+  test("an object whose headers cannot be made is released, and so is its permit", async () => {
     let cancelled = 0;
     const storage = wrapBackend(createMemoryBackend({ "a.bin": "0123456789" }), {
       open: (open) => async (key, options) => {
@@ -426,7 +426,7 @@ describe("how often a grant works", () => {
 });
 
 describe("identity", () => {
-  test("a session header that the grant is not bound to makes nobody another: for limits, rules, revocation and records", async () => {
+  test("a session header does not change who the caller is if the grant is not bound to it: for limits, rules, revocation and records", async () => {
     const state = createMemoryStateStore();
     const asked: unknown[] = [];
     const house = createHouse({

@@ -331,7 +331,7 @@ describe.each(eras)("%s era", (era) => {
     expect([slot.reply, slot.fault!.status]).toEqual([undefined, 401]);
   });
 
-  test("it takes a place among the streams until its bytes are through, and counts as one", async () => {
+  test("it takes a permit of the streams until its bytes are through, and counts as one", async () => {
     const { stream, sluice } = serve(one({ uri, ...kept }), {
       limits: { streams: { perPrincipal: 1 } },
     });
@@ -357,7 +357,7 @@ describe.each(eras)("%s era", (era) => {
     expect((await stream(era, uri)).slot.reply!.status).toBe(200);
   });
 
-  test("a refused read gives its place back", async () => {
+  test("a refused read releases its permit", async () => {
     let isOpen = false;
     const { stream } = serve(
       (mcp) =>
@@ -421,7 +421,7 @@ describe("a read that does not end", () => {
     return { ...house, seen };
   }
 
-  test("is given up after 60 s, and its handler and its place are free", async () => {
+  test("is given up after 60 s, and its handler and its permit are free", async () => {
     // what other tests of this process have left to close may use immediates
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "Date"] });
     const { stream, seen, errors } = waiting();

@@ -148,7 +148,7 @@ describe.each(eras)("%s era", (era) => {
     }
   });
 
-  test("redirect: storage whose URLs take no wishes about headers signs one without", async () => {
+  test("redirect: storage that cannot set response headers signs a URL without them", async () => {
     const storage: StorageBackend = {
       ...createMemoryBackend({ "a.bin": "x" }),
       presign: async (_key, { contentType, contentDisposition }) =>
@@ -182,7 +182,7 @@ describe.each(eras)("%s era", (era) => {
     expect(slot.reply).toBeUndefined();
     expect(message.result.downloadUrl).toBeDefined();
     const again = await talkTo(house.sluice)(era, "resources/stream", { params: { uri } });
-    // the place was given back
+    // the permit was released
     expect(again.message.result.downloadUrl).toBeDefined();
   });
 
@@ -316,7 +316,7 @@ describe.each(eras)("%s era", (era) => {
     );
   });
 
-  test("whom the resolver does not know is refused with 401, and one that breaks lets nobody in", async () => {
+  test("a caller unknown to the resolver gets 401, and a resolver that throws lets nobody in", async () => {
     const unknown = await stream({ principal: () => undefined });
     expect(unknown.slot.fault).toMatchObject({ status: 401, challenge: "Bearer" });
     const broken = await stream({

@@ -59,7 +59,7 @@ export {
   ensureCondition,
   ensureWritable,
   formatIfMatch,
-  publishIf,
+  asPrecondition,
   toStrongEtag,
   unlessMissing,
 } from "./plugin/condition.ts";
@@ -91,9 +91,9 @@ export {
   createStepPartDriver,
   type PartGrid,
   type PartOptions,
-  type PartSteps,
+  type PartCalls,
   type StepPartOptions,
-  type StepParts,
+  type StepPartCalls,
   toPartGrid,
 } from "./plugin/step-parts.ts";
 export { isLost, publishOnce, repeaterOf } from "./plugin/repeat.ts";

@@ -8,7 +8,7 @@ import {
   createWatches,
   formatIfMatch,
   listPage,
-  publishIf,
+  asPrecondition,
   sliceBody,
   toStrongEtag,
 } from "@sluice/storage/plugin";
@@ -149,10 +149,10 @@ test("etags: only strong ones, with or without quotes, and no other text in a he
 
 test("a conditional publication that finds nothing is precondition_failed", async () => {
   const missing = () => Promise.reject(new SluiceError("not_found", "test: gone"));
-  await expect(publishIf({ ifMatch: "a" }, "test: write", missing())).rejects.toMatchObject({
+  await expect(asPrecondition({ ifMatch: "a" }, "test: write", missing())).rejects.toMatchObject({
     code: "precondition_failed",
   });
-  await expect(publishIf({}, "test: write", missing())).rejects.toMatchObject({
+  await expect(asPrecondition({}, "test: write", missing())).rejects.toMatchObject({
     code: "not_found",
   });
 });

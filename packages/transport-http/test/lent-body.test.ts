@@ -65,7 +65,7 @@ async function serveFlow(flow: ByteFlow) {
       headers: ["Content-Length", `${content.length}`],
       transfer: {
         source: { body: createFlowBody(flow) },
-        bytes: content.length,
+        promisedBytes: content.length,
         end: (result) => void results.push(result),
       },
     };

@@ -82,7 +82,7 @@ async function ask(differences: Differences = {}) {
       "Accept-Ranges",
       "bytes",
     ],
-    transfer: { source, bytes: bytes.length, end: (result) => void ends.push(result) },
+    transfer: { source, promisedBytes: bytes.length, end: (result) => void ends.push(result) },
     ...reply,
   };
   await meanwhile?.(place);

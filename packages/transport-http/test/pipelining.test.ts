@@ -29,7 +29,7 @@ async function serveDownloads(limits: { perProcess: number }) {
 }
 
 test(
-  "a pipelined request takes its place when its turn has come, so three connections stop no others",
+  "a pipelined request takes its permit when its turn has come, so three connections stop no others",
   { tags: "slow" },
   async () => {
     const { url, pipeline, ended } = await serveDownloads({ perProcess: 4 });

@@ -55,7 +55,7 @@ async function serveRegion(region: FileRegion, options: OutflowOptions = {}) {
           return new ReadableStream<Uint8Array>({ start: (body) => body.close() });
         },
       },
-      bytes: region.end - region.start,
+      promisedBytes: region.end - region.start,
       end: (result) => void results.push(result),
     },
   };
@@ -393,7 +393,7 @@ test("bytes that lie in memory are sent as they are, and no body is asked for", 
           throw new Error("the body was made");
         },
       },
-      bytes: bytes.length,
+      promisedBytes: bytes.length,
       end: (result) => void results.push(result),
     },
   };

@@ -32,7 +32,7 @@ function ask(url: string, method: string, params: object, headers: readonly stri
 }
 
 test(
-  "a place is held until the last byte of the answer is sent, and given back when its reader leaves",
+  "a permit is held until the last byte of the answer is sent, and released when its reader leaves",
   { tags: "slow" },
   async () => {
     const { url, records } = await serve({

@@ -356,7 +356,7 @@ describe("outgoing bytes", () => {
   });
 });
 
-test("a stream for which no credit comes is given up, and its place is free again", async () => {
+test("a stream for which no credit comes is given up, and its permit is free again", async () => {
   const { port } = await serve({
     attach: { binary: binaryReads },
     ws: { binary: { idleMs: 20, maxStreams: 1 } },

@@ -25,7 +25,7 @@ async function opened(port: number, headers = {}): Promise<RawSocket> {
 }
 
 test(
-  "a place over WebSocket is held until the network took the answer, and given back when its reader leaves",
+  "a permit over WebSocket is held until the network took the answer, and released when its reader leaves",
   { tags: "slow" },
   async () => {
     const { port } = await serve({
@@ -49,7 +49,7 @@ test(
 );
 
 test(
-  "a reader that takes its answer gives the place back while it stays",
+  "a reader that takes its answer releases the permit while it stays",
   { tags: "slow" },
   async () => {
     const { port } = await serve({
@@ -126,7 +126,7 @@ test("the bytes that answers of a connection hold are given back once, whatever 
   const hold = (id: number): void => {
     const lease = account.open();
     lease.add(100);
-    answers.keep(id, () => lease.release());
+    answers.onSent(id, () => lease.release());
   };
   hold(1);
   hold(2);

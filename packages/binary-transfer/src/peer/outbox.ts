@@ -28,8 +28,8 @@ export interface OutgoingStream {
   readonly ref: BinaryRef;
   readonly source: Source;
   /**
-   * Reports the result and gives the stream's place back. Call it once, after the last byte or instead
-   * of it, and let go of `source` yourself; later calls change nothing.
+   * Reports the result and releases the stream's permit. Call it once, after the last byte or instead of it, and let go
+   * of `source` yourself; later calls change nothing.
    */
   end(result: TransferResult): void;
 }

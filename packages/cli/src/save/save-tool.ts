@@ -66,7 +66,7 @@ export async function openSaveTool(
       const name = host.nameOf(uri);
       const { key, storage } = await host.authorize({ principal, name, action: "stream" });
       const to = targetOf(path, key);
-      await entry.admit();
+      await entry.recordBegun();
       const opened = await storage.open(key, { signal });
       const place = join(root, ...to.split("/"));
       const written = await write(opened, to, ctx, async (content) => {
@@ -192,8 +192,8 @@ async function recorded(
 /** What a model is told: nothing of storage. */
 function sentenceOf(error: unknown, onError: (error: unknown) => void): string {
   if (error instanceof PathError) return error.message;
-  const { text, isOurs } = toolFault(error);
-  if (isOurs) onError(error);
+  const { text, isServerFault } = toolFault(error);
+  if (isServerFault) onError(error);
   return text;
 }
 

@@ -132,8 +132,8 @@ export async function openServedUploads(
             return (await saveOnce(input, { mcp, ctx })).result;
           } catch (error) {
             if (ProtocolError.isInstance(error) || ctx.mcpReq.signal.aborted) throw error;
-            const { text, isOurs } = toolFault(error, uploadsOrigin);
-            if (isOurs) sluice.host.onError(error);
+            const { text, isServerFault } = toolFault(error, uploadsOrigin);
+            if (isServerFault) sluice.host.onError(error);
             return refusal(text);
           }
         },

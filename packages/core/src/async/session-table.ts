@@ -25,8 +25,9 @@ export interface SessionTable<Live> {
   /** The session, unless its idle time has expired. */
   find(id: string): SessionEntry<Live> | undefined;
   /**
-   * Gives a session that nothing vouched for to the caller that signed in, from now on its only one; streams that
-   * were opened before end. Undefined if the share of the owner is full of sessions in use.
+   * Gives a session that was opened without verified credentials to the caller that has signed in; from then on only
+   * that caller may use it, and streams that were opened before end. Undefined if the share of the owner is full of
+   * sessions in use.
    */
   claim(
     entry: SessionEntry<Live>,

@@ -131,7 +131,7 @@ class Tables {
 
 const maxSearches = 16;
 
-/** Number, both ends, and what is behind them. */
+/** Row number, both ends, and the rest of the row. */
 const row = /^ *\d+: (\S+ \S+)( .*)$/gm;
 
 /** How the tables write an end. One of IPv4 may stand in either table, its peer in the other one. */

@@ -32,10 +32,8 @@ export function flowOfReadable(readable: Readable, options: ReadableFlowOptions)
   const { message = readable instanceof IncomingMessage ? readable : undefined } = options;
   // the pump reports an error that comes before it begins
   readable.on("error", () => {});
-  readable.once(
-    "close",
-    onAbort(signal, () => readable.destroy()),
-  );
+  const stopListening = onAbort(signal, () => readable.destroy());
+  readable.once("close", stopListening);
 
   function errorOf(cause: unknown): unknown {
     if (signal?.aborted) return signal.reason;
@@ -63,7 +61,7 @@ export function flowOfReadable(readable: Readable, options: ReadableFlowOptions)
           // a body that only its connection ends looks whole when it is aborted
           if (signal?.aborted) return broken();
           isWhole = true;
-          // the end comes although the last write is waited for, which may still fail
+          // `end` is emitted while the last write is still pending, and that write may fail
           Promise.resolve(lastWrite).then(resolve, reject);
         });
         // the source is done, the last chunk perhaps not: it may still fail
@@ -76,7 +74,7 @@ export function flowOfReadable(readable: Readable, options: ReadableFlowOptions)
         const divert =
           message &&
           lending &&
-          divertible({ readable, message, divertBytes }, write, lending, fail, finish);
+          createDiverter({ readable, message, divertBytes }, write, lending, fail, finish);
         const noting: WriteChunk = (chunk) => (lastWrite = write(chunk));
         pumpParsed(readable, noting, fail, divert && { divert, message });
       }),
@@ -86,10 +84,7 @@ export function flowOfReadable(readable: Readable, options: ReadableFlowOptions)
   };
 }
 
-/**
- * Takes the rest of a body straight from the socket; tried whenever the parser has nothing more at
- * the moment.
- */
+/** Reads the rest of a body straight from the socket. Tried each time the parser has run dry. */
 interface Diversion {
   readonly message: IncomingMessage;
   readonly divert: (given: number) => void;
@@ -134,7 +129,7 @@ interface Divertible {
  * Takes the rest of a body of known length straight from the socket, into reused memory, where
  * possible. The parser has done its work by then: only the number of missing bytes matters.
  */
-function divertible(
+function createDiverter(
   { readable, message, divertBytes }: Divertible,
   write: WriteChunk,
   lending: Lending,

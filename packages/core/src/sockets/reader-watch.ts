@@ -29,11 +29,11 @@ export interface ReaderWatchOptions extends ReaderPace {
 const hiddenBytes = 6 * 1024 * 1024;
 
 /**
- * Watches whether the reader of a socket takes the bytes that wait for it. It has `graceMs`, and a second more for
- * every 4 KiB that it took. Bytes that the system accepted are not a measure: it accepts megabytes from us at
- * once, and then none until a slow reader took a part of them. If the reader is a process of this machine, the
- * system reports the bytes read, and no more than `graceMs` is saved up. Elsewhere as much is saved up as reading
- * {@link hiddenBytes} takes; there, too, a peer whose system is gone has `graceMs`.
+ * Watches whether the reader of a socket takes the bytes that wait for it. A reader has `graceMs`, plus a second for
+ * every 4 KiB it takes. Bytes accepted by the system prove nothing: it accepts megabytes at once, then none until a
+ * slow reader has taken some. For a process on this machine the system reports what was read, and no credit above
+ * `graceMs` accrues; for any other peer it accrues up to the time needed to read {@link hiddenBytes}. A peer whose
+ * system no longer answers gets no more than `graceMs`.
  *
  * Its one timer runs while something waits. Time in which this process did not run is not the reader's.
  */
@@ -44,7 +44,7 @@ export class ReaderWatch {
   readonly #bytesPerMs: number;
   readonly #lookMs: number;
   #leftMs: number;
-  /** Time since which the peer's system sent nothing at all. */
+  /** How long the peer's system has sent nothing at all, in milliseconds. */
   #silentMs = 0;
   #countedTo = backgroundClock.now();
   #accepted = 0;

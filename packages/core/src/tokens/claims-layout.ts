@@ -5,7 +5,7 @@ import type { GrantUse, TokenPurpose } from "./token-lifetime.ts";
 export interface RawClaims {
   /** 16 random bytes. */
   readonly id: Uint8Array;
-  /** 1 to `maxKeyBytes` UTF-8 bytes: a storage key, and the prefix of its mount. */
+  /** What the token is for, as its purpose encodes it: 1 to `maxKeyBytes` UTF-8 bytes. */
   readonly key: string;
   readonly use: GrantUse;
   /** Unix milliseconds, whole seconds. */
@@ -100,7 +100,7 @@ const sessionLength = 32;
 const encoder = new TextEncoder();
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
-/** Offsets; numbers are big-endian. The session, where there is one, lies behind the key. */
+/** Offsets; numbers are big-endian. The session, if there is one, follows the key. */
 const at = {
   flags: 0,
   issuedAt: 1,
@@ -119,7 +119,7 @@ const uses: readonly (GrantUse | undefined)[] = ["window", undefined, "once", un
 const sessionBoundFlag = 8;
 const etagBoundFlag = 16;
 
-/** The length of claims with a key of this many bytes. */
+/** The padded length of claims whose key has this many bytes. */
 export function claimsLengthOf(keyLength: number, hasSession = false): number {
   const needed = at.key + keyLength + (hasSession ? sessionLength : 0);
   return claimsLengths.find((length) => needed <= length)!;

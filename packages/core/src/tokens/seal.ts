@@ -142,7 +142,7 @@ export function createTextSealer(options: TextSealerOptions): TextSealer {
 
 const blockLength = 128;
 
-/** The text behind its length in four bytes, with zeros up to whole blocks. */
+/** The text after its length in four bytes, padded with zeros to whole blocks. */
 function pad(text: string): Uint8Array {
   const bytes = new TextEncoder().encode(text);
   const padded = new Uint8Array(Math.ceil((bytes.length + 4) / blockLength) * blockLength);

@@ -28,8 +28,8 @@ import {
 /** Claims of a new token. */
 export interface TokenClaims {
   /**
-   * Name of the object that the token permits to move, as the server has it: 1 to `maxKeyBytes` UTF-8
-   * bytes.
+   * What the token is for, as its purpose encodes it (a storage key with its mount's prefix, the facts of a link, a
+   * slot): 1 to `maxKeyBytes` UTF-8 bytes.
    */
   readonly key: string;
   /**
@@ -81,7 +81,7 @@ export interface OpenedToken {
   readonly etagBound: boolean;
   /**
    * True when the token is bound to exactly this principal; never for a self-authenticating one. A principal with a
-   * subject may come without the session that the token was made in, and never with another one.
+   * subject may present the token without the session it was made in, but not in another session.
    */
   matchesPrincipal(principal: Principal): boolean;
   /** True when the token is good for every version, or for the one with this strong etag. */
@@ -226,7 +226,10 @@ const maxKnown = 512;
 /** Bytes of the fields of such a tag. */
 const longestKnown = 256;
 
-/** 16 bytes that stand for a principal or a version; only a key makes them. One user and one file are asked about again and again. */
+/**
+ * 16 bytes that stand for a principal or a version, computable only with the key. Remembered, because the same user and
+ * file are asked about again and again.
+ */
 class Tags {
   readonly #keys: KeyRing;
   readonly #known = new Map<string, { readonly key: Uint8Array; readonly tag: Uint8Array }>();

@@ -15,9 +15,9 @@ export type AccessAction = "list" | "read" | "subscribe" | "stream";
 export type AccessDecision = "allow" | "hide" | "deny";
 
 /**
- * Decides whether a principal may do something with a resource. The principal is `undefined` for
- * the anonymous. Without a principal resolver it stands for any bearer token that came, verified or
- * not: rules need a resolver. An error counts as a fault, never as permission.
+ * Decides whether a principal may do something with a resource. The principal is `undefined` for the anonymous. Without
+ * a principal resolver it is derived from any bearer token, verified or not: set a resolver whenever you set rules. An
+ * error counts as a fault, never as permission.
  *
  * `scopes` and `claims` are those of the request that asks: at the redemption of a download URL, of the request that
  * redeems it. A self-authenticating URL has no principal. Before a notification they are of the last request that listed, read
@@ -87,7 +87,7 @@ async function decideEach(
     while (next < uris.length) {
       const at = next++;
       const decision = decide(uris[at]!);
-      // rules that look nothing up cost no turn of the event loop
+      // a synchronous rule must not cost a turn of the event loop
       decisions[at] = decision instanceof Promise ? await decision : decision;
     }
   }

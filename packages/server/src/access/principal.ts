@@ -4,7 +4,7 @@ import { createSha256 } from "@sluice/core/internal";
 
 /** A caller, as the transport saw it. Nothing in it is verified but `authInfo`. */
 export interface Caller {
-  /** Access token that the host's middleware verified. */
+  /** Access token that the app's middleware verified. */
   readonly authInfo?: AuthInfo | undefined;
   /**
    * Address of the client as the transport knows it: IPv4 in dotted form, or IPv6 in its canonical form without a
@@ -21,12 +21,12 @@ export interface Caller {
  * Gives the principal of a caller. A caller for which it gives `undefined` is refused unless `anonymous` is set. A client id
  * alone names no principal.
  *
- * Rules see the `scopes` and `claims` that it gives; take them from what was verified, never from a header that
- * clients can send. If it leaves one of them out, rules see that of the access token (`authInfo.scopes`,
- * `authInfo.extra`), if the principal is the subject of this token: `subject` is its `extra.sub`, or its `clientId`
- * if it has no `sub`, and `issuer` is its `extra.iss` if it has one. Else rules see none: the token of a gateway says
- * nothing of the user behind it. Where something is added, rules get a new object with the members of {@link
- * Principal} alone: key no cache by it.
+ * Rules see the `scopes` and `claims` that it gives; take them from what was verified, never from a header that clients
+ * can send. If it leaves out `scopes` or `claims`, rules get those of the access token (`authInfo.scopes`,
+ * `authInfo.extra`), but only if the principal is the token's subject: `subject` equals `extra.sub` (or `clientId` if
+ * there is no `sub`), and `issuer` equals `extra.iss` if there is one. Otherwise rules get none: a gateway's token says
+ * nothing about the user behind it. If something is added, rules get a new object with only the members of {@link
+ * Principal}: do not key a cache by it.
  */
 export type PrincipalResolver = (
   caller: Caller,
@@ -70,6 +70,7 @@ interface CallersOptions extends IdentifyOptions {
   readonly onError: (error: unknown) => void;
 }
 
+/** Makes what a Sluice knows of its callers: who they are, and from where. */
 export function createCallers({ clientAddress, onError, ...options }: CallersOptions): Callers {
   return {
     identify: createIdentify(options),
@@ -91,11 +92,11 @@ export function createIdentify(options: IdentifyOptions): Callers["identify"] {
   const unidentified: Identity = { mayMint: anonymous, maxTtlMs: Infinity };
   let warned = false;
 
-  function resolved(principal: Principal | undefined, caller: Caller): Identity {
+  function identityOfResolved(principal: Principal | undefined, caller: Caller): Identity {
     if (principal) {
       const token = isSubjectOf(principal, caller.authInfo) ? caller.authInfo : undefined;
-      const whole = completed(principal, caller.sessionId, token);
-      return vouched(known(whole, caller, Infinity), principal);
+      const whole = withTokenClaims(principal, caller.sessionId, token);
+      return withOwner(identityOf(whole, caller, Infinity), principal);
     }
     if (anonymous) return unidentified;
     throw new SluiceError("unauthenticated", "sluice: caller unknown to the principal resolver");
@@ -105,8 +106,8 @@ export function createIdentify(options: IdentifyOptions): Callers["identify"] {
     if (resolve) {
       const principal = resolve(caller);
       return principal instanceof Promise
-        ? principal.then((settled) => resolved(settled, caller))
-        : resolved(principal, caller);
+        ? principal.then((settled) => identityOfResolved(settled, caller))
+        : identityOfResolved(principal, caller);
     }
     const token = caller.authInfo?.token ?? bearerToken(caller.header("authorization"));
     if (token !== undefined) {
@@ -119,19 +120,19 @@ export function createIdentify(options: IdentifyOptions): Callers["identify"] {
       }
       // the same whether middleware verified the token or only the header is there
       const principal = { issuer: "", subject: digestOf(token), clientId: "" };
-      const whole = completed(principal, caller.sessionId, caller.authInfo);
-      const identity = known(whole, caller, 300_000);
-      return caller.authInfo ? vouched(identity, principal) : identity;
+      const whole = withTokenClaims(principal, caller.sessionId, caller.authInfo);
+      const identity = identityOf(whole, caller, 300_000);
+      return caller.authInfo ? withOwner(identity, principal) : identity;
     }
     // a session id is a routing fact, not authentication: good enough on one's own machine only
     const { sessionId } = caller;
     if (sessionId !== undefined && isLoopback)
-      return known({ issuer: "", subject: "", clientId: "", sessionId }, caller, 300_000);
+      return identityOf({ issuer: "", subject: "", clientId: "", sessionId }, caller, 300_000);
     return unidentified;
   };
 }
 
-function known(principal: Principal, caller: Caller, maxTtlMs: number): Identity {
+function identityOf(principal: Principal, caller: Caller, maxTtlMs: number): Identity {
   return { principal, mayMint: true, maxTtlMs: Math.min(maxTtlMs, accessTokenLeftMs(caller)) };
 }
 
@@ -143,7 +144,7 @@ function isSubjectOf({ issuer, subject }: Principal, token: AuthInfo | undefined
 }
 
 /** The principal in its session, with what the token says of it. Made anew only where something is added. */
-function completed(
+function withTokenClaims(
   principal: Principal,
   sessionId: string | undefined,
   token: AuthInfo | undefined,
@@ -155,8 +156,8 @@ function completed(
   return { issuer, subject, clientId, sessionId: sessionId ?? own, scopes, claims };
 }
 
-/** The same with a share of its own. */
-function vouched(identity: Identity, principal: Principal): Identity {
+/** The identity with an `owner`: its records count in a share of their own. */
+function withOwner(identity: Identity, principal: Principal): Identity {
   return principal.subject === "" ? identity : { ...identity, owner: tagOf(principal)! };
 }
 

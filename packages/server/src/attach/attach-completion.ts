@@ -6,7 +6,7 @@ import { allowedUris } from "../access/access.ts";
 import type { Callers } from "../access/principal.ts";
 import type { ResourceCalls } from "../calls/resource-calls.ts";
 import { isAbsent } from "../calls/resource-owner.ts";
-import { handlerOf } from "../calls/sdk-handlers.ts";
+import { requireHandler } from "../calls/sdk-handlers.ts";
 import { rethrowStorageFault } from "../faults/storage-fault.ts";
 import type { Mount } from "../storage/mount.ts";
 import type { Mounts } from "../storage/mounts.ts";
@@ -30,9 +30,9 @@ export function attachCompletion(
   { calls, callers, mounts }: CompletionParts,
 ): void {
   const { server } = mcp;
-  const completeOthers = handlerOf<CompleteResult>(server, "completion/complete");
+  const completeOthers = requireHandler<CompleteResult>(server, "completion/complete");
   server.setRequestHandler("completion/complete", (request, ctx) =>
-    calls.translate({ mcp, ctx }, async (): Promise<CompleteResult> => {
+    calls.translatingErrors({ mcp, ctx }, async (): Promise<CompleteResult> => {
       const { ref, argument } = request.params;
       const mount =
         ref.type === "ref/resource"
@@ -48,7 +48,7 @@ export function attachCompletion(
         const { signal } = ctx.mcpReq;
         const completion = await completeKey(mount, { value, principal, signal });
         entry.facts.shown = completion.values.length;
-        return { result: { completion } };
+        return { answer: { completion } };
       });
     }),
   );
@@ -65,12 +65,12 @@ interface KeyStart {
  * end. Only the first 1,000 objects are looked at.
  */
 async function completeKey(
-  { storages, access, mapper }: Mount,
+  { storageAccess, access, mapper }: Mount,
   { value, principal, signal }: KeyStart,
 ): Promise<CompleteResult["completion"]> {
   const start = decoded(value);
   if (new TextEncoder().encode(start).length > longestKey) return { values: [], hasMore: false };
-  const storage = storages.of(principal);
+  const storage = storageAccess.backendFor(principal);
   if (!storage) return { values: [], hasMore: false };
   const values = new Set<string>();
   let cursor: string | undefined;

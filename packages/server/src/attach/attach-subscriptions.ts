@@ -10,7 +10,7 @@ import { callerOf, revisionOf } from "../calls/request-caller.ts";
 import { notesOf } from "../calls/exchange.ts";
 import { methodNotFound, type ResourceCalls } from "../calls/resource-calls.ts";
 import type { AnswersFor } from "../calls/resource-owner.ts";
-import { ensureReadScopes, findHandler, handlerOf } from "../calls/sdk-handlers.ts";
+import { ensureReadScopes, findHandler, requireHandler } from "../calls/sdk-handlers.ts";
 import type { Subscriber, Subscribers } from "../changes/subscriber.ts";
 import type { Mounts } from "../storage/mounts.ts";
 
@@ -78,7 +78,7 @@ export function attachSubscriptions(
 
   server.registerCapabilities({ resources: { subscribe: true } });
   server.setRequestHandler("resources/subscribe", ({ params }, ctx) =>
-    calls.translate({ mcp, ctx, uri: params.uri }, async () => {
+    calls.translatingErrors({ mcp, ctx, uri: params.uri }, async () => {
       const { uri } = params;
       if (await isForeign(uri, ctx)) return subscribe ? subscribe(params, ctx) : {};
       if (!isLasting(mcp, ctx))
@@ -89,15 +89,15 @@ export function attachSubscriptions(
           const { signal } = ctx.mcpReq;
           const found = await subscribers.find({ uri, principal, signal });
           await ensureReadScopes(mcp, ctx, uri);
-          await entry.admit();
+          await entry.recordBegun();
           open(principal).follow(uri, found);
-          return { result: {} };
+          return { answer: {} };
         },
       );
     }),
   );
   server.setRequestHandler("resources/unsubscribe", ({ params }, ctx) =>
-    calls.translate({ mcp, ctx, uri: params.uri }, async () => {
+    calls.translatingErrors({ mcp, ctx, uri: params.uri }, async () => {
       channel?.unfollow(params.uri);
       if (unsubscribe && (await isForeign(params.uri, ctx))) return unsubscribe(params, ctx);
       return {};
@@ -105,7 +105,7 @@ export function attachSubscriptions(
   );
 
   // a server without a way back to its client must not promise one
-  const initialize = handlerOf<InitializeResult>(server, "initialize");
+  const initialize = requireHandler<InitializeResult>(server, "initialize");
   server.setRequestHandler("initialize", async ({ params }, ctx) => {
     const result = await initialize(params, ctx);
     if (subscribe || isLasting(mcp, ctx)) return result;

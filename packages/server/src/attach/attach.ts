@@ -18,9 +18,9 @@ import {
   isAbsent,
   type AnswersFor,
 } from "../calls/resource-owner.ts";
-import { ensureReadScopes, findHandler, handlerOf } from "../calls/sdk-handlers.ts";
+import { ensureReadScopes, findHandler, requireHandler } from "../calls/sdk-handlers.ts";
 import { isFromV1, serverInV2, type AnyMcpServer } from "../calls/sdk-v1.ts";
-import { isStreaming, declareStreaming } from "../calls/streaming-declarations.ts";
+import { canStream, declareStreaming } from "../calls/streaming-declarations.ts";
 import type { Subscribers } from "../changes/subscriber.ts";
 import { streamResource, type StreamParts } from "../delivery/stream-resource.ts";
 import {
@@ -131,19 +131,22 @@ function attach(
     );
   const { isOurs, readOthers, isProbe, probed } = createReadProbe(server);
 
-  /** Answers with a result that the client may cache; on a lasting connection it is notified of changes. */
-  const answerSeen = <Result extends object>(
+  /**
+   * Runs an answer, translates its errors and adds the cache hint. Notes that the client has seen it, so that a lasting
+   * connection is told of changes.
+   */
+  const answerCacheable = <Result extends object>(
     { ctx, ...about }: { readonly ctx: ServerContext; readonly uri?: string },
     answer: () => Promise<Result>,
   ): Promise<Result> =>
-    calls.translate({ mcp, ctx, ...about }, async () => {
+    calls.translatingErrors({ mcp, ctx, ...about }, async () => {
       const result = await answer();
       onSeen(ctx);
       return { ...result, ...cacheHint(mcp, cacheTtlMs) };
     });
 
   const hasCompletion = findHandler(server, "completion/complete") !== undefined;
-  // makes the SDK declare completions and set the handler that is put to use below
+  // makes the SDK declare completions and set a handler, which `attachCompletion` replaces below
   const completeNone = hasCompletion ? undefined : { key: () => [] };
   const { template, asIfAbsent } = createMountsTemplate(mounts, completeNone);
   mcp.registerResource(
@@ -152,7 +155,7 @@ function attach(
     definedMembers({ scopeChallenge }),
     async ({ href: uri }, _variables, ctx): Promise<ReadResourceResult> => {
       if (isProbe(ctx)) return probed;
-      return answerSeen({ ctx, uri }, async () => {
+      return answerCacheable({ ctx, uri }, async () => {
         // SDK v2 asks for scopes before it calls this
         if (isV1) await ensureReadScopes(mcp, ctx, uri);
         return reader.read({ mcp, ctx, uri, isOurs }, binary);
@@ -161,7 +164,7 @@ function attach(
   );
 
   if (!mounts.areForAll) {
-    const read = handlerOf<ReadResourceResult>(server, "resources/read");
+    const read = requireHandler<ReadResourceResult>(server, "resources/read");
     const types = { params: uriParams, result: anyResult };
     server.setRequestHandler("resources/read", types, async (params, ctx) => {
       const mount = mounts.mountOf(hrefOf(params.uri));
@@ -175,21 +178,21 @@ function attach(
   const mark = withRegistered ? registeredMark(streaming.maxReadBytes) : undefined;
   const list = resourcesHandler(listing, mcp, mark);
   server.setRequestHandler("resources/list", ({ params }, ctx) =>
-    answerSeen({ ctx }, () => list(params, ctx)),
+    answerCacheable({ ctx }, () => list(params, ctx)),
   );
   const listTemplates = templatesHandler(listing, mcp, mark);
   server.setRequestHandler("resources/templates/list", ({ params }, ctx) =>
-    answerSeen({ ctx }, () => listTemplates(params, ctx)),
+    answerCacheable({ ctx }, () => listTemplates(params, ctx)),
   );
   attachCompletion(mcp, parts);
   if (tools) attachTools(mcp, parts.tools, { tools: tools === true ? {} : tools, isOurs });
 
-  // without streaming, too: it is how another Sluice sees that the server has one
+  // registered even with `stream: false`: another Sluice recognizes an attached server by this handler
   server.setRequestHandler(
     STREAM_METHOD,
     { params: uriParams, result: anyResult },
     async ({ uri }, ctx) => {
-      if (!stream || !isStreaming(mcp, ctx)) throw methodNotFound("Method not found");
+      if (!stream || !canStream(mcp, ctx)) throw methodNotFound("Method not found");
       const call = { mcp, ctx, uri, isOurs, isAuthored, readOthers, withRegistered };
       return streamResource(streaming, call);
     },

@@ -17,11 +17,14 @@ export interface AuditEntry {
   readonly facts: AuditFacts;
   /** Runs the work of the operation within its trace. */
   run<Result>(work: () => Result): Result;
-  /** Wait for it before bytes are sent: where records are required, rejects with `unavailable` when the record could not be kept. */
-  admit(): Promise<void> | undefined;
-  /** Ends an operation that gave nothing away, or has given it already. */
+  /**
+   * Before bytes are sent, await this: where records are required it writes the `begun` record, and rejects with
+   * `unavailable` if that fails.
+   */
+  recordBegun(): Promise<void> | undefined;
+  /** Writes the last record without waiting: use it when nothing is left to send. */
   end(outcome: AuditOutcome, ending?: AuditEnding): void;
-  /** Like `end`, for an operation whose response has not left yet: wait for it before it does. Rejects as `admit` does. */
+  /** Like `end`, but await it before the response is sent. Rejects as `recordBegun` does. */
   conclude(outcome: AuditOutcome, ending?: AuditEnding): Promise<void> | undefined;
 }
 
@@ -66,7 +69,7 @@ export class AuditTrail {
   begin(given: AuditFacts, carrier?: CarrierReader): AuditEntry {
     const { uri, address } = given;
     const isAddressKnown = this.#addresses && address !== undefined;
-    // the members that every download adds stand here from the start: an object that grows is slow
+    // set up front, because V8 is slow with objects that grow
     const facts: AuditFacts = {
       grant: undefined,
       principal: undefined,
@@ -126,7 +129,7 @@ interface AuditLedger {
   readonly onError: (error: unknown) => void;
 }
 
-/** A class: closures of its own for each request would cost more than its record. */
+/** A class rather than closures, because every response with bytes makes one. */
 class OpenEntry implements AuditEntry {
   readonly facts: AuditFacts;
   readonly #ledger: AuditLedger;
@@ -148,10 +151,10 @@ class OpenEntry implements AuditEntry {
     return this.#span ? this.#span.run(work) : work();
   }
 
-  admit(): Promise<void> | undefined {
+  recordBegun(): Promise<void> | undefined {
     this.#isAdmitted = true;
     const { required, keep } = this.#ledger;
-    return required ? keep(this.#recordOf("begun", nothing))?.catch(refuse) : undefined;
+    return required ? keep(this.#recordOf("begun", nothing))?.catch(throwUnrecorded) : undefined;
   }
 
   end(outcome: AuditOutcome, ending: AuditEnding = nothing): void {
@@ -160,7 +163,7 @@ class OpenEntry implements AuditEntry {
 
   conclude(outcome: AuditOutcome, ending: AuditEnding = nothing): Promise<void> | undefined {
     const keeping = this.#finish(outcome, ending);
-    if (this.#ledger.required) return keeping?.catch(refuse);
+    if (this.#ledger.required) return keeping?.catch(throwUnrecorded);
     keeping?.catch(this.#ledger.onError);
     return undefined;
   }
@@ -181,7 +184,7 @@ class OpenEntry implements AuditEntry {
   #recordOf(outcome: AuditOutcome, { reason, bytes = 0 }: AuditEnding): AuditRecord {
     const { facts } = this;
     const record: Record<string, unknown> = { id: this.#id, time: this.#time };
-    // without a list of the members: each response has a record
+    // `for…in` and not `Object.entries`: this runs for every response
     for (const name in facts) {
       const value = facts[name as keyof AuditFacts];
       if (value !== undefined) record[name] = value;
@@ -197,7 +200,10 @@ class OpenEntry implements AuditEntry {
 
 const nothing: AuditEnding = {};
 
-/** Whether a record is of a caller that was not identified, and got nothing. Faults are told apart by what they were about. */
+/**
+ * Whether a record is of a caller that was not identified, and got nothing. A fault counts as anonymous only if it
+ * names neither a URI nor a grant.
+ */
 function isAnonymousRefusal({ outcome, principal, bytes, uri, grant }: AuditRecord): boolean {
   if (principal !== undefined || bytes > 0) return false;
   if (outcome === "denied") return true;
@@ -211,11 +217,15 @@ function isThenable(value: unknown): value is PromiseLike<void> {
   return typeof (value as { then?: unknown } | undefined)?.then === "function";
 }
 
-function refuse(cause: unknown): never {
-  throw new SluiceError("unavailable", "sluice: nothing leaves without an audit record", {
-    cause,
-    retryAfterMs: 1_000,
-  });
+function throwUnrecorded(cause: unknown): never {
+  throw new SluiceError(
+    "unavailable",
+    "sluice: the required audit record could not be kept, so nothing is sent",
+    {
+      cause,
+      retryAfterMs: 1_000,
+    },
+  );
 }
 
 /** Ids that no other process makes: 96 random bits and a count. Cheaper than as many random bits each. */

@@ -18,7 +18,7 @@ export function carrierIn(meta: unknown): CarrierReader {
 export interface Telemetry {
   /** An operation begins. `carrier` reads `_meta` of its request (SEP-414), or its HTTP headers. */
   begin(facts: AuditFacts, carrier: CarrierReader): TelemetrySpan;
-  /** A stream took its place, or gave it back. */
+  /** A stream took its permit, or released it. */
   countStreams(change: 1 | -1): void;
   /** Runs work that belongs to no operation, such as a watch that began with one and serves many. */
   runApart<Result>(work: () => Result): Result;

@@ -4,14 +4,14 @@ import { onAbort } from "@sluice/core/internal";
 import { tagOf } from "../access/principal.ts";
 import { createByteAccount, type ByteAccount, type ByteLease } from "../limits/byte-account.ts";
 import { shareOf, type CompleteLimits } from "../limits/share.ts";
-import { takePlaces, type StreamLimiter } from "../limits/stream-limiter.ts";
+import { takePermits, type StreamLimiter } from "../limits/stream-limiter.ts";
 import { notesOf } from "./exchange.ts";
 
 interface AnswerCaller {
   readonly ctx: ServerContext;
   readonly principal: Principal | undefined;
   readonly address: string | undefined;
-  /** Places of the mount that is read, where it has limits of its own. */
+  /** Permits of the mount that is read, where it has limits of its own. */
   readonly mountLimiter: StreamLimiter | undefined;
 }
 
@@ -33,15 +33,15 @@ export class AnswerLeases {
   }
 
   /**
-   * Makes a response that holds a place among the streams and a lease for its bytes: until it is sent, if the transport
-   * tells when that is; else until `make` is done, as for a response that will not be sent.
+   * Makes a response that holds a permit of the streams and a lease for its bytes. Both are held until the response is
+   * sent, if the transport reports that. Otherwise, and for a response that will not be sent, until `make` has settled.
    */
   async hold<Answer>(
     { ctx, principal, address, mountLimiter }: AnswerCaller,
     make: (lease: ByteLease) => Promise<Answer>,
   ): Promise<Answer> {
     const tag = tagOf(principal);
-    const leave = takePlaces(this.#limiter, mountLimiter, tag, address);
+    const leave = takePermits(this.#limiter, mountLimiter, tag, address);
     const lease = this.open(tag, address);
     const { signal, id } = ctx.mcpReq;
     let stopWatching: (() => void) | undefined;
@@ -52,13 +52,13 @@ export class AnswerLeases {
     };
     try {
       const answer = await make(lease);
-      const { answers: keeper } = notesOf(ctx.http?.req);
-      if (!keeper || signal.aborted) release();
+      const { sentListener } = notesOf(ctx.http?.req);
+      if (!sentListener || signal.aborted) release();
       else {
         stopWatching = onAbort(signal, (reason) => {
           if (isCancelled(reason)) release();
         });
-        keeper.keep(id, release);
+        sentListener.onSent(id, release);
       }
       return answer;
     } catch (error) {

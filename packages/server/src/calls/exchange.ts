@@ -3,13 +3,13 @@ import type { RpcFault } from "../faults/rpc-fault.ts";
 import { discardReply, type Reply } from "../http/reply.ts";
 import type { ByteLease } from "../limits/byte-account.ts";
 
-/** Says when answers are sent. */
-export interface AnswerKeeper {
+/** Calls back when responses are sent. */
+export interface SentListener {
   /**
    * Calls `release` once the last byte of the response to this JSON-RPC request is handed to the network, or will never be; at
    * once where the connection is gone already. `release` is idempotent.
    */
-  keep(id: string | number, release: () => void): void;
+  onSent(id: string | number, release: () => void): void;
 }
 
 /** Facts of a web request that only its transport knows. */
@@ -17,8 +17,10 @@ export interface RequestNotes {
   /** Address of the client, as in `Caller`. */
   readonly address?: string | undefined;
   /** Absent: the transport does not say when a response is sent. */
-  readonly answers?: AnswerKeeper | undefined;
-  /** Counts what waits in memory for the client, beside what handlers made. */
+  readonly sentListener?: SentListener | undefined;
+  /**
+   * Counts response bytes that wait in memory for the client to read. What handlers hold is counted by `AnswerLeases`.
+   */
   readonly unsent?: ByteLease | undefined;
   /** The request opened a connection on which the server can send messages until it closes. Default: false. */
   readonly isLasting?: boolean;
@@ -27,12 +29,12 @@ export interface RequestNotes {
 /**
  * A request from the gate to the socket. The transport sets the request, its client and the room for a reply; the handler
  * leaves its reply in the slot. Our layers pass the exchange on as an argument; behind the SDK or a framework,
- * {@link exchangeOf} finds it by its request.
+ * {@link findExchange} finds it by its request.
  */
 export class Exchange implements RequestNotes {
   readonly request: Request;
   address: string | undefined;
-  answers: AnswerKeeper | undefined;
+  sentListener: SentListener | undefined;
   unsent: ByteLease | undefined;
   isLasting: boolean;
   /** Where the handler may leave a response that the SDK cannot give. Absent: nothing would take it. */
@@ -41,18 +43,21 @@ export class Exchange implements RequestNotes {
   constructor(request: Request, notes: RequestNotes = {}) {
     this.request = request;
     this.address = notes.address;
-    this.answers = notes.answers;
+    this.sentListener = notes.sentListener;
     this.unsent = notes.unsent;
     this.isLasting = notes.isLasting === true;
     exchanges.set(request, this);
   }
 
-  /** Ties a request, such as a copy, and its clones to this exchange: in session revisions the SDK gives handlers a clone. */
-  carryTo(request: Request): void {
+  /**
+   * Ties a request, such as a copy, and its clones to this exchange: in session revisions the SDK gives handlers a
+   * clone. Replaces `request.clone`, so that clones are tied as well.
+   */
+  tie(request: Request): void {
     exchanges.set(request, this);
     const clone = (): Request => {
       const copy = Request.prototype.clone.call(request);
-      this.carryTo(copy);
+      this.tie(copy);
       return copy;
     };
     Object.defineProperty(request, "clone", { configurable: true, value: clone });
@@ -71,16 +76,16 @@ export class Exchange implements RequestNotes {
   }
 }
 
-/** The one table of exchanges, for the stretch in which only a request is passed on. */
+/** The only table of exchanges: used behind the SDK and frameworks, which pass on nothing but a request. */
 const exchanges = new WeakMap<Request, Exchange>();
 
 /** The exchange that this request object is tied to. */
-export function ownExchangeOf(request: Request): Exchange | undefined {
+export function exchangeTiedTo(request: Request): Exchange | undefined {
   return exchanges.get(request);
 }
 
 /** The exchange of a request, found by the object itself, else by {@link SHARED_REQUEST_HEADER}. */
-export function exchangeOf(request: Request | undefined): Exchange | undefined {
+export function findExchange(request: Request | undefined): Exchange | undefined {
   if (!request) return undefined;
   const exchange = exchanges.get(request);
   if (exchange) return exchange;
@@ -89,20 +94,20 @@ export function exchangeOf(request: Request | undefined): Exchange | undefined {
 }
 
 /**
- * Notes something of a request, for handlers that get this object or a clone of it. For any other copy, call it again with
- * {@link notesOf} the original: the copy then has these notes and the slot, and does not keep the original in memory.
+ * Attaches notes to a request and its clones. For any other copy call `noteRequest(copy, notesOf(original))`: the copy
+ * gets the notes and the slot, and does not keep the original alive.
  */
 export function noteRequest(request: Request, notes: RequestNotes): void {
   const exchange = exchanges.get(request) ?? new Exchange(request);
-  const { address, answers, unsent, isLasting = false } = notes;
-  Object.assign(exchange, { address, answers, unsent, isLasting });
+  const { address, sentListener, unsent, isLasting = false } = notes;
+  Object.assign(exchange, { address, sentListener, unsent, isLasting });
   if (notes instanceof Exchange) exchange.slot ??= notes.slot;
-  exchange.carryTo(request);
+  exchange.tie(request);
 }
 
 /** The notes of a request; empty if no transport left any. */
 export function notesOf(request: Request | undefined): RequestNotes {
-  return exchangeOf(request) ?? {};
+  return findExchange(request) ?? {};
 }
 
 /**
@@ -143,9 +148,9 @@ export function sharedRequest(headers: Pick<Headers, "get">): Request | undefine
 }
 
 /**
- * Where a handler leaves what the SDK cannot send: that of `resources/stream` a reply or a fault, that of any other resource
- * method the refusal of a caller that has to sign in first. A transport that can replace the HTTP response opens one for the
- * request that it hands to the SDK; without one the response is a download URL.
+ * Where a handler leaves a response that the SDK cannot send. `resources/stream` leaves a reply or a fault; any other
+ * resource method only the 401 for a caller that must sign in. The transport opens a slot before it calls the SDK, if
+ * it can replace the HTTP response. Without a slot the answer to `resources/stream` is a download URL.
  */
 export interface ReplySlot {
   /**

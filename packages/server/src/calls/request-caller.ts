@@ -1,12 +1,12 @@
 import type { McpServer, ServerContext } from "@modelcontextprotocol/server";
 import type { RevisionKind } from "@sluice/core/internal";
 import type { Caller } from "../access/principal.ts";
-import { exchangeOf, notesOf, type ReplySlot } from "./exchange.ts";
+import { findExchange, notesOf, type ReplySlot } from "./exchange.ts";
 
 /** First protocol revision without sessions. Revisions are dates, so text order is their order. */
 const firstStateless = "2026";
 
-/** Kind of protocol revision of the exchange that a handler is in. */
+/** The kind of protocol revision that this server negotiated. */
 export function revisionOf(mcp: McpServer): RevisionKind {
   const version = mcp.server.getNegotiatedProtocolVersion();
   return version !== undefined && version >= firstStateless ? "modern" : "legacy";
@@ -26,7 +26,7 @@ export function callerOf(ctx: ServerContext, mcp: McpServer): Caller {
 
 /** The reply slot of the request that a handler is in, if its transport opened one. */
 export function slotOf(ctx: ServerContext): ReplySlot | undefined {
-  return exchangeOf(ctx.http?.req)?.slot;
+  return findExchange(ctx.http?.req)?.slot;
 }
 
 /**

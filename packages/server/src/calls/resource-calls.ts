@@ -14,7 +14,7 @@ import { adviceOf, type AdvisedTools } from "../faults/advice.ts";
 import { outcomeOf, reasonOf, faultOf, signInFault, type RpcFault } from "../faults/rpc-fault.ts";
 import type { UsageMeter } from "../limits/rate-limits.ts";
 import { callerOf, revisionOf, slotOf } from "./request-caller.ts";
-import { clientStreaming, isStreaming } from "./streaming-declarations.ts";
+import { clientStreaming, canStream } from "./streaming-declarations.ts";
 
 interface CountedCall {
   readonly action: AuditAction;
@@ -41,7 +41,7 @@ export interface CallWork {
 
 type Work<Result> = (
   call: CallWork,
-) => Promise<{ result: Result; ending?: AuditEnding | "handled" }>;
+) => Promise<{ answer: Result; ending?: AuditEnding | "handled" }>;
 
 /** What a caller outside of MCP asks for, such as a page of the server's author. */
 interface CallerCall extends CountedCall {
@@ -68,7 +68,7 @@ interface CountedRun<Result> extends CountedCall {
   readonly work: Work<Result>;
 }
 
-/** What parts of `attach` say of a server. */
+/** What `attach` has registered about one server. */
 interface ServerFacts {
   tools?: AdvisedTools;
   onIdentified?: (principal: Principal | undefined) => void;
@@ -101,7 +101,7 @@ export class ResourceCalls {
 
   /**
    * Identifies the caller, counts the call, does its work and makes one audit record. The ending `"handled"` leaves the
-   * record to the work: it has made it, or a transfer that has begun will.
+   * record to the work: the work has made the record, or its `ReplyTransfer` will when it ends.
    */
   answer<Result>(
     { mcp, ctx, signal = ctx.mcpReq.signal, ...counted }: ResourceCall,
@@ -127,8 +127,8 @@ export class ResourceCalls {
     return this.#run({ ...counted, carrier, isGone: () => signal?.aborted === true, work });
   }
 
-  /** Runs a handler of a method of the specification. What it throws becomes the error of the protocol. */
-  async translate<Result>(
+  /** Runs a handler and turns what it throws into the JSON-RPC error for the client. */
+  async translatingErrors<Result>(
     { mcp, ctx, uri }: Pick<ResourceCall, "mcp" | "ctx" | "uri">,
     run: () => Promise<Result>,
   ): Promise<Result> {
@@ -143,11 +143,14 @@ export class ResourceCalls {
         const slot = slotOf(ctx);
         if (slot) slot.fault = signInFault(resourceMetadataUrl, revision);
       }
-      const means = { tools: this.#servers.get(mcp)?.tools, takesStreams: takesStreams(mcp, ctx) };
-      const suggestion = adviceOf(error, means);
+      const abilities = {
+        tools: this.#servers.get(mcp)?.tools,
+        takesStreams: takesStreams(mcp, ctx),
+      };
+      const suggestion = adviceOf(error, abilities);
       const isTooLarge = SluiceError.is(error) && error.code === "too_large";
       // clients that take streams read the suggestion, and SEP-2532 has its own message
-      const hint = isTooLarge && !means.takesStreams ? suggestion : undefined;
+      const hint = isTooLarge && !abilities.takesStreams ? suggestion : undefined;
       const fault = faultOf(error, revision, { uri, suggestion, hint });
       if (fault.data.reason === "internal" && !ctx.mcpReq.signal.aborted) onError(error);
       throw toProtocolError(fault);
@@ -176,11 +179,11 @@ export class ResourceCalls {
         const tag = tagOf(principal);
         entry.facts.principal = tag;
         await usage.admit(tag, kind);
-        const { result, ending } = await work({ identity, principal, address, entry });
-        if (ending === "handled") return result;
+        const { answer, ending } = await work({ identity, principal, address, entry });
+        if (ending === "handled") return answer;
         await entry.conclude("complete", ending);
         if (ending?.bytes !== undefined) usage.charge(tag, ending.bytes);
-        return result;
+        return answer;
       } catch (error) {
         if (isGone()) entry.end("aborted");
         else entry.end(outcomeOf(error), { reason: reasonOf(error) });
@@ -192,7 +195,7 @@ export class ResourceCalls {
 
 /** Whether the client said that it takes streams, of a server that has them. */
 function takesStreams(mcp: McpServer, ctx: ServerContext): boolean {
-  return isStreaming(mcp, ctx) && typeof clientStreaming(mcp, ctx) === "object";
+  return canStream(mcp, ctx) && typeof clientStreaming(mcp, ctx) === "object";
 }
 
 /** A fault as the SDK's handlers throw it. */

@@ -12,7 +12,7 @@ import type { Callers } from "../access/principal.ts";
 import type { Mount } from "../storage/mount.ts";
 import { isThereFor, type Mounts } from "../storage/mounts.ts";
 import { callerOf } from "./request-caller.ts";
-import { handlerOf } from "./sdk-handlers.ts";
+import { requireHandler } from "./sdk-handlers.ts";
 
 /** Says of a URI whether a handler of a server answers for it. */
 export type AnswersFor = (uri: string, ctx: ServerContext) => Promise<boolean>;
@@ -45,7 +45,7 @@ export function createReadProbe(server: Server): ReadProbe {
   async function probe(uri: string, ctx: ServerContext): Promise<ReadResourceResult> {
     const copy = { ...ctx };
     probes.add(copy);
-    return handlerOf<ReadResourceResult>(server, "resources/read")({ uri }, copy);
+    return requireHandler<ReadResourceResult>(server, "resources/read")({ uri }, copy);
   }
 
   return {
@@ -66,8 +66,11 @@ const maxPages = 10;
  * still the author's alone. Nothing is read: what the lists leave out, such as a disabled resource, does not exist.
  */
 export function createAuthoredTest({ server }: McpServer): AnswersFor {
-  const list = handlerOf<ListResourcesResult>(server, "resources/list");
-  const listTemplates = handlerOf<ListResourceTemplatesResult>(server, "resources/templates/list");
+  const list = requireHandler<ListResourcesResult>(server, "resources/list");
+  const listTemplates = requireHandler<ListResourceTemplatesResult>(
+    server,
+    "resources/templates/list",
+  );
 
   async function hasTemplate(uri: string, ctx: ServerContext): Promise<boolean> {
     const { resourceTemplates } = await listTemplates({}, ctx);
@@ -91,7 +94,7 @@ export function createAuthoredTest({ server }: McpServer): AnswersFor {
   return async (uri, ctx) => (await hasTemplate(uri, ctx)) || (await isListed(uri, ctx));
 }
 
-/** The SDK finds a resource by its normalized URL. */
+/** True if the SDK would find the listed resource by this URI: it normalizes what clients send. */
 function isSame(listed: string, uri: string): boolean {
   return listed === uri || (URL.canParse(uri) && listed === new URL(uri).href);
 }

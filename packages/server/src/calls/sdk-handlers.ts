@@ -8,7 +8,7 @@ import {
 import { SluiceError } from "@sluice/core";
 import { definedMembers } from "@sluice/core/internal";
 
-/** A handler that a server has for a method, to be asked as the SDK would. */
+/** A handler of a server, called the way the SDK calls it. */
 export type SdkHandler<Answer = Record<string, unknown>> = (
   params: object | undefined,
   ctx: ServerContext,
@@ -39,8 +39,8 @@ export function findHandler<Answer = Record<string, unknown>>(
   };
 }
 
-/** The same, where the SDK has set one. */
-export function handlerOf<Answer = Record<string, unknown>>(
+/** The handler of a method; a `TypeError` if there is none. */
+export function requireHandler<Answer = Record<string, unknown>>(
   server: Server,
   method: string,
 ): SdkHandler<Answer> {

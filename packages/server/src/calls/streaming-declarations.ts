@@ -16,20 +16,22 @@ import { revisionOf } from "./request-caller.ts";
 import { findHandler, type SdkHandler } from "./sdk-handlers.ts";
 
 /**
- * Whether resources can be streamed to the client that sent a request: the server offers it, and the request came over HTTP,
- * or over a WebSocket beside it. SEP-2532 §4 has no streaming over stdio.
+ * Whether resources can be streamed to the client that sent a request: the server offers it, and the call came in an
+ * HTTP request, or over a WebSocket that one opened. SEP-2532 §4 has no streaming over stdio.
  */
-export function isStreaming(mcp: McpServer, ctx: ServerContext): boolean {
+export function canStream(mcp: McpServer, ctx: ServerContext): boolean {
   const { extensions } = mcp.server.getCapabilities();
   return ctx.http !== undefined && extensions?.[EXTENSION_ID] !== undefined;
 }
 
 /**
  * What the client declared about streams on this request or, in a session revision, on this session; `undefined` if it
- * declared nothing. The SDK drops the literal field of `initialize`; the slot has it, if its transport saw the call.
+ * declared nothing. The SDK drops the literal field of `initialize`; the slot has it, if the transport saw that
+ * `initialize`.
  *
  * `"unknown"` if the server cannot tell: a session revision declares in `initialize`, which a server without sessions
- * does not remember. Such a client gets a download URL, which is JSON and needs no declaration.
+ * does not remember. Such a client gets a download URL, which is JSON and needs no declaration. Throws
+ * `invalid_argument` for a `maxStreamSize` that is not a number of bytes.
  */
 export function clientStreaming(
   mcp: McpServer,
@@ -75,7 +77,7 @@ function isDeliveryMode(value: unknown): value is DeliveryMode {
   return deliveryModes.some((mode) => mode === value);
 }
 
-/** Declares streaming on a server that is not connected yet, to clients that {@link isStreaming} is true of. */
+/** Declares streaming on a server that is not connected yet, to clients that {@link canStream} is true of. */
 export function declareStreaming(mcp: McpServer): void {
   const { server } = mcp;
   server.registerCapabilities({
@@ -86,7 +88,7 @@ export function declareStreaming(mcp: McpServer): void {
   const declare = (method: string, handler: SdkHandler): void =>
     set(method, async ({ params }: { readonly params?: object }, ctx: ServerContext) => {
       const answer = await handler(params, ctx);
-      return isStreaming(mcp, ctx) ? answer : withoutStreaming(answer);
+      return canStream(mcp, ctx) ? answer : withoutStreaming(answer);
     });
   for (const method of declaring) {
     const handler = findHandler(server, method);

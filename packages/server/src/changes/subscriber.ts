@@ -79,16 +79,16 @@ export class Subscribers {
 
   /** The resource of a URI that may be subscribed to; a hidden one rejects like a missing one. */
   async find({ uri, principal, signal }: SubscriptionRequest): Promise<FoundResource> {
-    const place = this.#options.mounts.findFor(uri, principal);
+    const place = this.#options.mounts.placeFor(uri, principal);
     const { key, mount } = place;
     if (mount.kind === "provider")
       throw new SluiceError("unsupported", "sluice: subscribe: it is generated on demand");
-    const storage = await mount.storages.authorize({ principal, key, action: "subscribe" });
+    const storage = await mount.storageAccess.authorize({ principal, key, action: "subscribe" });
     return { place, info: await storage.describe(key, definedMembers({ signal })) };
   }
 
-  #hubOf({ storages }: Mount, principal: Principal | undefined): ChangeHub | undefined {
-    const backend = storages.of(principal);
+  #hubOf({ storageAccess }: Mount, principal: Principal | undefined): ChangeHub | undefined {
+    const backend = storageAccess.backendFor(principal);
     if (!backend) return undefined;
     let hub = this.#hubs.get(backend);
     if (!hub) this.#hubs.set(backend, (hub = createChangeHub(backend, this.#options)));

@@ -12,8 +12,8 @@ export interface ContentHeads {
   readonly isText: (info: ObjectInfo, options?: CallOptions) => Promise<boolean>;
 }
 
-/** Takes what is told of an object for all there is to know: where a look would make its content. */
-export const toldHeads: ContentHeads = {
+/** Answers from metadata alone: for providers, where reading the first bytes would make the whole content. */
+export const metadataHeads: ContentHeads = {
   isText: async (info) => storedAsText(info) ?? false,
   typeOf: async (info) => knownType(info) ?? resourceType(info, false),
 };

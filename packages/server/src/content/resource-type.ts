@@ -33,8 +33,8 @@ export function isTextual(mimeType: string): boolean {
 }
 
 /**
- * Whether the content is text, as far as its first bytes tell. The type that storage names counts; one that a name suggests
- * does not make text of bytes, nor bytes of text.
+ * Whether the content is text, as far as its first bytes tell. A type stored with the object decides. A type guessed
+ * from the file name does not.
  */
 export function beginsAsText(info: ObjectInfo, head: Uint8Array): boolean {
   return storedAsText(info) ?? (!hasBinaryBytes(head) && !isPdf(head) && isUtf8Start(head));

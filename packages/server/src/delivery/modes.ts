@@ -19,11 +19,14 @@ import { byteHeaders } from "../http/byte-headers.ts";
 import { isProtocolType } from "../http/media-types.ts";
 import type { Reply } from "../http/reply.ts";
 import type { Transfers } from "../limits/transfers.ts";
-import { orDiscard, type AuthorizedStorage } from "../storage/authorized-storage.ts";
+import { useOrDiscard, type AuthorizedStorage } from "../storage/authorized-storage.ts";
 import type { Mount } from "../storage/mount.ts";
 import type { Place } from "../storage/mounts.ts";
 import type { Grants, MintedGrant } from "../urls/grants.ts";
 import { isRedirectTarget, redirectReply } from "../urls/redirect-reply.ts";
+
+/** How long a URL that storage signs is good. */
+const signedUrlMs = 300_000;
 
 /** A resource on its way to one client. */
 export interface ResourceDelivery {
@@ -54,7 +57,10 @@ export function ensureFits({ size }: ObjectInfo, { maxStreamSize }: ClientStream
     throw new SluiceError("too_large", "sluice: stream: larger than the client takes", { size });
 }
 
-/** A resource whose bytes can be opened; what else is known of its storage makes no difference. */
+/**
+ * What `direct` needs: less than a whole `ResourceDelivery`, so that `streamRegistered` can use it for content that
+ * lies in no storage.
+ */
 export interface DirectDelivery extends Omit<ResourceDelivery, "place" | "storage"> {
   readonly place: Omit<Place, "mount"> & { readonly mount: Pick<Mount, "limiter"> };
   readonly storage: Pick<AuthorizedStorage, "open" | "typeOf">;
@@ -68,7 +74,7 @@ interface ModesOptions {
   readonly onError: (error: unknown) => void;
 }
 
-/** Delivers bytes to a client; each method is a mode of the protocol. */
+/** The delivery modes of the protocol: one method for each. */
 export class DeliveryModes implements Readonly<Record<DeliveryMode, DeliverResource>> {
   readonly #options: ModesOptions;
 
@@ -85,12 +91,12 @@ export class DeliveryModes implements Readonly<Record<DeliveryMode, DeliverResou
     try {
       const opened = await storage.open(key, definedMembers({ signal }));
       const { etag } = opened.info;
-      return await orDiscard(opened, async () => {
+      return await useOrDiscard(opened, async () => {
         // the object may have grown since it was described
         ensureFits(opened.info, client);
-        const isDescribed = etag === info.etag && opened.info.contentType === info.contentType;
-        const mimeType = isDescribed ? delivery.mimeType : await storage.typeOf(opened.info);
-        // it became JSON since it was described: a client could take it for the response
+        const isUnchanged = etag === info.etag && opened.info.contentType === info.contentType;
+        const mimeType = isUnchanged ? delivery.mimeType : await storage.typeOf(opened.info);
+        // it has become JSON since `describe`: a client could take it for the JSON-RPC response
         if (isProtocolType(mimeType)) {
           await discardSource(opened);
           release();
@@ -101,6 +107,7 @@ export class DeliveryModes implements Readonly<Record<DeliveryMode, DeliverResou
           info: opened.info,
           mimeType,
           rangeable: etag !== undefined && grants.servesParts,
+          // an MCP client gets this, not a browser
           exactType: true,
         });
         const grant = await this.#mintResumeUrl(identity, name, etag);
@@ -108,8 +115,8 @@ export class DeliveryModes implements Readonly<Record<DeliveryMode, DeliverResou
           entry.facts.grant = grant.id;
           headers.push("Link", `<${grant.url}>; rel="stream"`);
         }
-        await entry.admit();
-        const transfer = transfers.of(opened, { entry, release });
+        await entry.recordBegun();
+        const transfer = transfers.open(opened, { entry, release });
         return { reply: { status: 200, headers, transfer } };
       });
     } catch (error) {
@@ -130,7 +137,7 @@ export class DeliveryModes implements Readonly<Record<DeliveryMode, DeliverResou
     signal,
   }: ResourceDelivery): Promise<StreamAnswer | undefined> {
     const { key, mount } = place;
-    const signOptions = { expiresInMs: signedMs, ...definedMembers({ signal }) };
+    const signOptions = { expiresInMs: signedUrlMs, ...definedMembers({ signal }) };
     const headerOptions = {
       contentType: mimeType,
       contentDisposition: formatContentDisposition(key),
@@ -147,7 +154,7 @@ export class DeliveryModes implements Readonly<Record<DeliveryMode, DeliverResou
         : redirectOrigins;
     if (!isRedirectTarget(presigned.url, origins)) return undefined;
     await entry.conclude("issued");
-    // the bytes do not pass this server: what may be fetched counts as fetched
+    // the bytes do not go through this server, so the whole size is charged now
     this.#options.transfers.charge(tagOf(identity.principal), info.size ?? 0);
     const facts = definedMembers({ contentType: mimeType, size: info.size });
     return { reply: redirectReply(uri, presigned.url, facts) };
@@ -192,7 +199,10 @@ export class DeliveryModes implements Readonly<Record<DeliveryMode, DeliverResou
     };
   }
 
-  /** A URL from which the download can resume; `undefined` while the state store cannot keep one. */
+  /**
+   * A URL from which the download can resume; `undefined` if the caller gets none, its share of the store is full, or
+   * the store is down.
+   */
   async #mintResumeUrl(
     identity: Identity,
     name: string,
@@ -209,6 +219,3 @@ export class DeliveryModes implements Readonly<Record<DeliveryMode, DeliverResou
     }
   }
 }
-
-/** How long a URL that storage signs is good. */
-const signedMs = 300_000;

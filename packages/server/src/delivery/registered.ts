@@ -34,13 +34,13 @@ export interface RegisteredParts {
 }
 
 /**
- * Streams a resource that the author of a server registered with the SDK: what its `resources/read` gives, as bytes. The scopes
- * of the caller are checked before. `place` is given for a URI below a base: only reading it shows whether it is the author's.
- * `undefined` for a URI that comes to this Sluice, and for one outside of the mounts that cannot go as bytes.
+ * Streams a resource that the author of a server registered with the SDK: what its `resources/read` gives, as bytes.
+ * The caller has checked the scopes. For a URI below a base, `place` is set: then only a read shows whether the
+ * resource is the author's. `undefined` for a URI that comes to this Sluice, and for one outside of the mounts that
+ * cannot go as bytes.
  *
- * Order: capability → place among the streams → read → size → record. Below a base the access rules of the mount come first,
- * and then the read, which alone tells whose the URI is. The bytes go in the answer itself: nothing is kept from which a
- * download URL could give them again.
+ * Order: capability → permit → read → size → record. Below a base the access rules of the mount come first, then the
+ * read. The bytes go in the answer itself: nothing is kept from which a download URL could give them again.
  */
 export async function streamRegistered(
   { modes, leases, maxReadBytes }: RegisteredParts,
@@ -58,7 +58,7 @@ export async function streamRegistered(
   if (!client) throw new FaultError(rpcFault("client_capability", revisionOf(mcp), { uri }));
   if (!slot || client === "unknown") {
     if (authored)
-      throw readOnly("the author registered it, and there is no HTTP answer for its bytes");
+      throw notStreamable("the author registered it, and there is no HTTP answer for its bytes");
     return undefined;
   }
 
@@ -67,7 +67,8 @@ export async function streamRegistered(
   const lease = leases.open(tagOf(principal), address);
   const answer = await modes.direct({
     uri,
-    // no places are counted: what `direct` calls for its release frees the memory of the content
+    // the mount's limiter is misused here: releasing it frees the memory of the content. The Sluice's own limiter still
+    // counts the stream.
     place: { key, name: uri, mount: { limiter: { take: () => () => lease.release() } } },
     info: { key },
     mimeType: "application/octet-stream",
@@ -88,7 +89,7 @@ export async function streamRegistered(
     signal: ctx.http?.req?.signal,
   });
   if (answer) return answer;
-  throw readOnly("the author registered it, and its type is that of messages of the protocol");
+  throw notStreamable("the author registered it, and its type is that of messages of the protocol");
 }
 
 async function isAllowed(
@@ -144,7 +145,7 @@ function expired(): SluiceError {
   return new SluiceError("timeout", `sluice: read: the author's handler took ${readTimeoutMs} ms`);
 }
 
-/** What the author disabled does not exist; the SDK says of it that it is disabled. */
+/** A disabled resource counts as missing: the SDK's error would tell that it exists. */
 async function readError({ ctx, uri, isAuthored }: AuthorCall, error: unknown): Promise<unknown> {
   if (!(error instanceof ProtocolError) || !absences.has(error.code)) return error;
   if (await isAuthored(uri, ctx)) return error;
@@ -177,19 +178,19 @@ function contentOf(result: unknown, maxBytes: number): RegisteredContent {
   const { contents } = Object(result) as { readonly contents?: unknown };
   const [content, ...others] = Array.isArray(contents) ? (contents as unknown[]) : [];
   const { text, blob, mimeType } = Object(content) as Readonly<Record<string, unknown>>;
-  if (others.length > 0) throw readOnly("what the author registered has several contents");
+  if (others.length > 0) throw notStreamable("what the author registered has several contents");
   if (typeof text === "string" && blob === undefined)
     return { bytes: encodeText(text, maxBytes), mimeType: textType(mimeType) };
   if (typeof blob === "string" && text === undefined)
     return { bytes: decodeBlob(blob, maxBytes), mimeType: safeType(mimeType) };
-  throw readOnly("what the author registered has no content");
+  throw notStreamable("what the author registered has no content");
 }
 
 function encodeText(text: string, maxBytes: number): Uint8Array {
   // no character takes less than a byte
   if (text.length > maxBytes) throw tooLarge(maxBytes);
   if (/\p{Surrogate}/u.test(text))
-    throw readOnly("what the author registered has a lone surrogate in its text");
+    throw notStreamable("what the author registered has a lone surrogate in its text");
   const bytes = encoder.encode(text);
   if (bytes.byteLength > maxBytes) throw tooLarge(maxBytes);
   return bytes;
@@ -217,10 +218,10 @@ function safeType(mimeType: unknown): string {
 }
 
 function tooLarge(maxBytes: number): SluiceError {
-  return readOnly(`what the author registered has more than ${maxBytes} bytes`);
+  return notStreamable(`what the author registered has more than ${maxBytes} bytes`);
 }
 
 /** The reason is for the operator; the client is told to use `resources/read`. */
-function readOnly(reason: string): SluiceError {
+function notStreamable(reason: string): SluiceError {
   return new SluiceError("unsupported", `sluice: stream: ${reason}`);
 }

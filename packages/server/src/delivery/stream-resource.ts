@@ -20,7 +20,7 @@ import type { Transfers } from "../limits/transfers.ts";
 import type { ReadCall } from "../resources/resource-reader.ts";
 import { ensureDelivery, type Delivery } from "../storage/delivery-policy.ts";
 import type { Mounts, Place } from "../storage/mounts.ts";
-import { providedTarget, redirectReply } from "../urls/redirect-reply.ts";
+import { targetOrRethrow, redirectReply } from "../urls/redirect-reply.ts";
 import {
   ensureFits,
   type DeliveryModes,
@@ -45,10 +45,11 @@ export interface StreamParts extends RegisteredParts {
 }
 
 /**
- * Answers `resources/stream`: gives the result for the SDK to send, or rejects with a `ProtocolError`. Bytes, redirects and
- * faults go to the reply slot of the request: the transport opens it on the exchange (calls/exchange.ts) before the SDK has the
- * request, and sends what it finds there in place of the SDK's response. Order: identity → rate → key → access → scopes →
- * describe → capability → size → mode → grant → record.
+ * Answers `resources/stream`: gives the result for the SDK to send, or rejects with a `ProtocolError`. Bytes, redirects
+ * and faults go to the reply slot of the request: the transport opens it on the exchange (calls/exchange.ts) before the
+ * SDK has the request, and sends what it finds there in place of the SDK's response. Order: identity → rate → mount and
+ * key → access → scopes → owner → describe → capability → size → type → mode; within `direct`: permit → open → size →
+ * grant → record.
  */
 export async function streamResource(
   parts: StreamParts,
@@ -61,19 +62,19 @@ export async function streamResource(
   try {
     const callOptions = { mcp, ctx, uri, action: "stream", kind: "transfer", signal } as const;
     const answer = await calls.answer(callOptions, async (work) => ({
-      result: await answerStream(parts, call, work),
+      answer: await answerStream(parts, call, work),
       ending: "handled",
     }));
     if (answer.result) return answer.result;
     leaveReply(slot, answer.reply);
-    // the SDK checks that there is a result; the transport replaces the whole response
+    // a dummy: the SDK wants a result, and the transport discards it
     return { uri };
   } catch (error) {
     const isGone = signal?.aborted === true || ctx.mcpReq.signal.aborted;
     if (outcomeOf(error) === "failed" && !isGone) onError(error);
     // the author's handlers throw errors of the protocol
     if (error instanceof ProtocolError) throw error;
-    const fault = faultFor(error, call, resourceMetadataUrl);
+    const fault = streamFault(error, call, resourceMetadataUrl);
     if (slot) slot.fault = fault;
     throw toProtocolError(fault);
   }
@@ -87,24 +88,29 @@ async function answerStream(
   const { mcp, ctx, uri, isOurs, withRegistered } = call;
   const { identity, principal, address, entry } = work;
   const { mounts, modes, resourceMetadataUrl } = parts;
-  const place = placeOf(mounts, uri, principal);
+  const place = findPlace(mounts, uri, principal);
   if (!place) return answerOutside(parts, call, work);
   const { mount, key } = place;
   const canonical = mount.mapper.toUri(key);
-  const storage = await mount.storages.authorize({
+  // `hide` shows only at `describe`: the storage then finds nothing
+  const storage = await mount.storageAccess.authorize({
     principal,
     key,
     action: "stream",
     uri: canonical,
   });
-  // the SDK compares spellings: another spelling must not bypass what the author registered
+  // both spellings: the SDK matches registrations by text, so the client's spelling could miss one that the canonical
+  // URI hits
   for (const spelling of new Set([canonical, uri])) {
     await ensureStreamScopes(call, spelling, resourceMetadataUrl);
     if (withRegistered && spelling === uri) {
       const registered = await streamRegistered(parts, call, work, place);
       if (registered) return registered;
     } else if (!(await isOurs(spelling, ctx)))
-      throw new SluiceError("unsupported", "sluice: stream: read of this URI is not ours");
+      throw new SluiceError(
+        "unsupported",
+        "sluice: stream: resources/read of this URI is answered by the server's author",
+      );
   }
 
   const signal = ctx.http?.req?.signal;
@@ -133,8 +139,10 @@ async function answerStream(
     entry.facts.mode = mode;
     try {
       const answer = await modes[mode](delivery);
+      // otherwise this mode was impossible after all: try the next one
       if (answer) return answer;
     } catch (error) {
+      // a provider gives its URL by throwing `RedirectError`
       return redirectOrThrow(parts, delivery, error);
     }
   }
@@ -152,17 +160,21 @@ async function redirectOrThrow(
   { uri, place, identity, entry }: ResourceDelivery,
   error: unknown,
 ): Promise<StreamAnswer> {
-  const { url, info } = providedTarget(place.mount, error);
+  const { url, info } = targetOrRethrow(place.mount, error);
   entry.facts.mode = "redirect";
   await entry.conclude("issued");
   transfers.charge(tagOf(identity.principal), info.size ?? 0);
   return { reply: redirectReply(uri, url, info) };
 }
 
-/** The place of a URI; `undefined` outside of the mounts that the principal has. */
-function placeOf(mounts: Mounts, uri: string, principal: Principal | undefined): Place | undefined {
+/** The place of a URI; `undefined` if no mount of this principal has it. */
+function findPlace(
+  mounts: Mounts,
+  uri: string,
+  principal: Principal | undefined,
+): Place | undefined {
   try {
-    return mounts.findFor(uri, principal);
+    return mounts.placeFor(uri, principal);
   } catch (error) {
     if (!SluiceError.is(error) || error.code !== "not_found") throw error;
     return undefined;
@@ -244,7 +256,7 @@ async function ensureStreamScopes(
   );
 }
 
-function faultFor(
+function streamFault(
   error: unknown,
   { mcp, uri }: StreamRequest,
   resourceMetadataUrl: string | undefined,

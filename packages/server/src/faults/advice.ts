@@ -26,7 +26,7 @@ export interface AdvisedTools {
   readonly link: string | undefined;
 }
 
-interface CallerMeans {
+interface CallerAbilities {
   readonly tools?: AdvisedTools | undefined;
   /** The client declared that it takes streams. */
   readonly takesStreams?: boolean;
@@ -35,7 +35,7 @@ interface CallerMeans {
 /** What a caller may be told to do about an error: `data.suggestion` of the response, and what a tool says. */
 export function adviceOf(
   error: unknown,
-  { tools, takesStreams = false }: CallerMeans = {},
+  { tools, takesStreams = false }: CallerAbilities = {},
 ): string | undefined {
   if (error instanceof AdvisedError) return error.advice;
   if (!SluiceError.is(error) || error.code !== "too_large") return undefined;
@@ -63,7 +63,7 @@ export interface ToolFault {
   /** What was wrong, or what to do. */
   readonly text: string;
   /** Nothing that the caller could change: worth a look in the log. */
-  readonly isOurs: boolean;
+  readonly isServerFault: boolean;
 }
 
 /**
@@ -75,8 +75,8 @@ export function toolFault(error: unknown, origin?: string): ToolFault {
   const written = adviceOf(error) ?? messageFor(error, origin) ?? sentences[code];
   const what = code === "throttled" ? "Too many requests" : "Not possible at the moment";
   const text = written ?? `${what}: ${retryWords(error)}`;
-  const isOurs = written === undefined ? !busy.has(code) : code === "no_space";
-  return { code, text, isOurs };
+  const isServerFault = written === undefined ? !busy.has(code) : code === "no_space";
+  return { code, text, isServerFault };
 }
 
 interface ToolErrorOptions {
@@ -88,13 +88,13 @@ interface ToolErrorOptions {
   readonly onError: (error: unknown) => void;
 }
 
-/** The same error with a message that a tool may let through, for what tools call. The error itself is its cause. */
+/** The error for a tool's caller: same code, a message that may be shown, the original as cause. */
 export function toolError(
   error: unknown,
   { about, origin, onError }: ToolErrorOptions,
 ): SluiceError {
-  const { code, text, isOurs } = toolFault(error, origin);
-  if (isOurs) onError(error);
+  const { code, text, isServerFault } = toolFault(error, origin);
+  if (isServerFault) onError(error);
   const { retryAfterMs, size } = SluiceError.is(error) ? error : {};
   return new SluiceError(code, `${excerpt(about)}: ${text}`, {
     cause: error,

@@ -74,7 +74,10 @@ export function formatChallenge(resourceMetadataUrl: string | undefined): string
     : `Bearer resource_metadata="${encodeURI(resourceMetadataUrl)}"`;
 }
 
-/** The response to a caller that has to sign in: 401 with a challenge, by which SDKs begin to (RFC 9728 §5.1). */
+/**
+ * The response to a caller that has to sign in: 401 with a challenge, which makes SDKs start the sign-in (RFC 9728
+ * §5.1).
+ */
 export function signInFault(
   resourceMetadataUrl: string | undefined,
   revision: RevisionKind,
@@ -83,7 +86,7 @@ export function signInFault(
   return rpcFault("forbidden", revision, { status: 401, challenge });
 }
 
-/** The fault for something that was thrown: causes become reasons, and nothing else of it goes out. */
+/** The fault for something that was thrown: its code becomes a reason; nothing else of it reaches the client. */
 export function faultOf(
   error: unknown,
   revision: RevisionKind,

@@ -32,12 +32,12 @@ export const shieldHeaders: readonly string[] = [
   "Origin",
 ];
 
-/** The same for links: a page of any origin may show what it has the URL of. */
+/** The same for links: any page that has the URL may show the file. */
 const linkHeaders = changedHeaders({ "Cross-Origin-Resource-Policy": "cross-origin" });
 
 /**
- * The same for what a browser shows by itself, such as images and PDF: its viewers load the bytes once more, and do not work in
- * a sandbox. Only types of the list of `inlineType` get these headers.
+ * The same for what a browser shows by itself, such as images and PDF: the browser's viewers load the bytes a second
+ * time, and do not work in a sandbox. Only types of the list of `inlineType` get these headers.
  */
 const shownHeaders = changedHeaders({
   "Content-Security-Policy":
@@ -64,7 +64,7 @@ export interface ByteFacts {
   readonly rangeable: boolean;
   /** Send types that a browser may run as they are; otherwise as `application/octet-stream`. */
   readonly exactType: boolean;
-  /** Of a link, which every page may use that has its URL: how browsers treat it. Absent for any other URL. */
+  /** For a link: whether browsers save or show it. Absent for a download URL. */
   readonly disposition?: "attachment" | "inline" | undefined;
 }
 

@@ -1,7 +1,7 @@
 import { isLoopbackHost, withoutCredentials } from "@sluice/core/internal";
 import { problem, type Reply } from "./reply.ts";
 
-/** Which requests may come in, by the names they were sent to and from. */
+/** Which requests are let in, by their `Host` and `Origin`. */
 export interface OriginGateOptions {
   /**
    * Host names that requests may be addressed to, without ports. Default: the endpoint's, and all
@@ -90,8 +90,9 @@ function hostName(header: string | undefined): string {
 }
 
 /**
- * The refusal of a request by its header fields, names and values in turn as they came: 400 for two `Host` (RFC 9112 §3.2),
- * of which each hop could take another one, and 431 for more than `most` fields. Default of `most`: any number.
+ * The refusal of a request by its header fields, names and values in turn as they came: 400 for more than one `Host`
+ * (RFC 9112 §3.2), since each hop could pick a different one, and 431 for more than `most` fields. Default of `most`:
+ * any number.
  */
 export function refuseFields(
   rawHeaders: readonly string[],

@@ -16,10 +16,10 @@ export interface Reply {
 
 /** Bytes on their way out. */
 export interface ReplyTransfer {
-  /** Use one of its faces, once. */
+  /** Read it once, as `file`, `bytes` or `body`. */
   readonly source: Source;
   /** Bytes that were promised as `Content-Length`; absent when the size is unknown. */
-  readonly bytes?: number;
+  readonly promisedBytes?: number;
   /** Says how it went. Call it once, after the last byte or instead of it; later calls change nothing. */
   end(result: TransferResult): void;
 }
@@ -45,7 +45,7 @@ export function discardReply(reply: Reply, error?: unknown): void {
   transfer.end({ outcome: "aborted", bytes: 0, ...definedMembers({ error }) });
 }
 
-/** Why a request to a route of ours failed, where the status alone does not say it. */
+/** Why a request below the endpoint failed, where the status alone does not say it. */
 export type ProblemReason =
   | "expired"
   | "changed"
@@ -92,7 +92,7 @@ export function problem(
   status: number,
   { reason, detail, headers = [] }: ProblemOptions = {},
 ): Reply {
-  // members of undefined are left out of JSON
+  // JSON.stringify leaves out undefined members
   const title = titles[status] ?? "Error";
   const text = JSON.stringify({ type: "about:blank", title, status, reason, detail });
   return {
@@ -109,7 +109,7 @@ export function problem(
   };
 }
 
-/** The response to a request to a route of ours that failed with an error. */
+/** The response to a failed request below the endpoint. */
 export function problemOf(error: unknown, resourceMetadataUrl?: string): Reply {
   if (!SluiceError.is(error)) return problem(500);
   const { retryAfterMs = 1_000 } = error;

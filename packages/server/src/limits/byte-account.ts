@@ -13,8 +13,7 @@ export interface ByteAccount {
 export interface ByteLease {
   /**
    * Holds this many more bytes. Throws `throttled` when the share is full and `unavailable` when the account is, and
-   * then holds none of them. A lease that is alone may hold more than the limit. After the release it holds nothing
-   * more.
+   * then holds none of them. A lease that is the only one may exceed the limit. After `release`, `add` does nothing.
    */
   add(bytes: number): void;
   /** Holds this many fewer bytes. */

@@ -3,7 +3,7 @@ import { sleep } from "@sluice/core/internal";
 import { consumeAt, type RateLimiter } from "./rate-limits.ts";
 import { addressShare } from "./share.ts";
 
-/** Counts requests with URLs and tickets that give nothing, by the address that they come from. */
+/** Counts requests whose token opened nothing (download URLs, links, slots, upload pages), by client address. */
 export interface FailedRedemptions {
   /**
    * Counts one. If that is too many, waits 100 to 200 ms, less after an abort, and gives `throttled`, which the client is told;
@@ -14,7 +14,11 @@ export interface FailedRedemptions {
    * Gives the error to answer with: `throttled` in place of an error that is answered 404, when its address had too many of
    * those; else the error itself. Never rejects.
    */
-  throttle(error: unknown, address: string | undefined, signal?: AbortSignal): Promise<unknown>;
+  errorToReport(
+    error: unknown,
+    address: string | undefined,
+    signal?: AbortSignal,
+  ): Promise<unknown>;
 }
 
 /** Makes the count of one server: with false, none. Throws a `TypeError` for a limiter without `consume`. */
@@ -32,14 +36,14 @@ export function createFailedRedemptions(
     try {
       await consumeAt("failedRedemptions", limiter, share, 1);
       isLimiterDown = false;
-    } catch (limit) {
-      if (SluiceError.is(limit) && limit.code === "throttled") {
+    } catch (error) {
+      if (SluiceError.is(error) && error.code === "throttled") {
         // spread over time: requests that come together would come together again
         await sleep(refusedMs * (1 + Math.random()), signal).catch(() => {});
-        return limit;
+        return error;
       }
       // reported once: an attacker could fill the log
-      if (!isLimiterDown) onError(limit);
+      if (!isLimiterDown) onError(error);
       isLimiterDown = true;
     }
     return undefined;
@@ -47,7 +51,7 @@ export function createFailedRedemptions(
 
   return {
     count,
-    throttle: async (error, address, signal) =>
+    errorToReport: async (error, address, signal) =>
       (isNotFound(error) && (await count(address, signal))) || error,
   };
 }
@@ -64,7 +68,7 @@ function isNotFound(error: unknown): boolean {
   return SluiceError.is(error) && notFound.has(error.code);
 }
 
-/** Shortest wait for a response beyond the limit. Meanwhile the connection asks for nothing else. */
+/** Shortest wait for a response beyond the limit. A client that waits on this connection sends no other request. */
 const refusedMs = 100;
 /** How many an address has in a minute. */
 const maxFailures = 20;

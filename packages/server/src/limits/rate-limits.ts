@@ -13,7 +13,7 @@ export interface RateLimiter {
   consume(key: string, points: number): Promise<unknown>;
 }
 
-/** Limiters of one thing, each with a window of time. */
+/** The limiters of one rate, each with a window of time. */
 export interface RateLimits {
   /** Keyed by the principal's tag. The anonymous have none and count in `global` only. */
   readonly perPrincipal?: RateLimiter;
@@ -83,7 +83,7 @@ export class UsageMeter {
   charge(principal: string | undefined, count: number): void {
     const { bytes } = this.#rates;
     if (!bytes || count === 0) return;
-    // they are delivered: bytes over the principal's own share count for all, too
+    // the bytes are out already, so they count globally even if the principal's own limiter is exceeded
     const { perPrincipal, global } = bytes;
     for (const limits of [perPrincipal && { perPrincipal }, global && { global }])
       consume("bytes", limits, principal, count).catch((error: unknown) => {

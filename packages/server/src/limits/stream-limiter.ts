@@ -5,13 +5,13 @@ import { shareOf, type CompleteLimits } from "./share.ts";
 /** Counts open streams. */
 export interface StreamLimiter {
   /**
-   * Takes a place and gives the function that gives it back (idempotent). Throws `throttled` when
-   * the principal, or the address of a caller without one, has its share already, `unavailable` when the process is full.
+   * Takes a permit and gives the function that gives it back (idempotent). Throws `throttled` when the principal, or
+   * the address of a caller without one, has its share already, `unavailable` when the process is full.
    */
   take(principal: string | undefined, address?: string): () => void;
 }
 
-/** Makes the counters of one server; `onChange` hears of each place that is taken or given back. */
+/** Makes the counters of one server; `onChange` is called for each permit that is taken or released. */
 export function createStreamLimiter(
   limits: CompleteLimits,
   onChange: (change: 1 | -1) => void = () => {},
@@ -28,7 +28,7 @@ export function createStreamLimiter(
       const leaveShare = share ? open.take(share.name, share.limit) : () => {};
       if (!leaveShare) {
         leaveProcess();
-        throw new SluiceError("throttled", "sluice: too many streams are open for one client", {
+        throw new SluiceError("throttled", "sluice: this client has too many open streams", {
           retryAfterMs: 1_000,
         });
       }
@@ -45,8 +45,8 @@ export function createStreamLimiter(
   };
 }
 
-/** Takes a place of each limiter, or none: what the second throws gives the first place back. */
-export function takePlaces(
+/** Takes a permit of both limiters, or of none. */
+export function takePermits(
   limiter: StreamLimiter,
   second: StreamLimiter | undefined,
   principal: string | undefined,

@@ -3,7 +3,7 @@ import type { OpenedObject } from "@sluice/storage";
 import type { AuditEntry } from "../audit/audit.ts";
 import type { ReplyTransfer, TransferResult } from "../http/reply.ts";
 import type { UsageMeter } from "./rate-limits.ts";
-import { takePlaces, type StreamLimiter } from "./stream-limiter.ts";
+import { takePermits, type StreamLimiter } from "./stream-limiter.ts";
 
 interface TransfersOptions {
   readonly limiter: StreamLimiter;
@@ -11,7 +11,7 @@ interface TransfersOptions {
   readonly onError: (error: unknown) => void;
 }
 
-/** The transfers of one Sluice: each takes a place, and is counted and recorded when it ends. */
+/** The transfers of one Sluice: each takes a permit, and is counted and recorded when it ends. */
 export class Transfers {
   readonly #options: TransfersOptions;
 
@@ -20,19 +20,22 @@ export class Transfers {
   }
 
   /**
-   * Takes a place, and one of a mount with limits of its own; gives the function that gives both back (idempotent). Throws as
-   * a `StreamLimiter` does.
+   * Takes a permit, and one of a mount with limits of its own; gives the function that releases both (idempotent).
+   * Throws as a `StreamLimiter` does.
    */
   take(
     principal: string | undefined,
     address: string | undefined,
     mountLimiter: StreamLimiter | undefined,
   ): () => void {
-    return takePlaces(this.#options.limiter, mountLimiter, principal, address);
+    return takePermits(this.#options.limiter, mountLimiter, principal, address);
   }
 
-  /** The bytes of an opened object. When they are through it gives the place back, counts them and ends the record. */
-  of(opened: OpenedObject, ending: TransferEnding): ReplyTransfer {
+  /**
+   * The bytes of an opened object. When the transfer ends, the permit is released, the bytes are charged and the audit
+   * record is written.
+   */
+  open(opened: OpenedObject, ending: TransferEnding): ReplyTransfer {
     const { usage, onError } = this.#options;
     return new CountedTransfer(opened, ending, usage, onError);
   }
@@ -45,16 +48,16 @@ export class Transfers {
 
 interface TransferEnding {
   readonly entry: AuditEntry;
-  /** Gives the place back. */
+  /** Releases the permit. */
   readonly release: () => void;
   /** Called when the server knows how many bytes were sent. */
   readonly settle?: (sentBytes: number) => void;
 }
 
-/** A class: every response with bytes has one. */
+/** A class rather than closures, because every response with bytes makes one. */
 class CountedTransfer implements ReplyTransfer {
   readonly source: OpenedObject;
-  declare readonly bytes?: number;
+  declare readonly promisedBytes?: number;
   readonly #ending: TransferEnding;
   readonly #usage: UsageMeter;
   readonly #onError: (error: unknown) => void;
@@ -69,7 +72,7 @@ class CountedTransfer implements ReplyTransfer {
     this.source = opened;
     const { range, info } = opened;
     const bytes = range ? range.end - range.start : info.size;
-    if (bytes !== undefined) this.bytes = bytes;
+    if (bytes !== undefined) this.promisedBytes = bytes;
     this.#ending = ending;
     this.#usage = usage;
     this.#onError = onError;

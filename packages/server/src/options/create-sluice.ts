@@ -156,6 +156,7 @@ export function createSluice(options: SluiceOptions = {}): Sluice {
       calls,
       mounts,
       reader,
+      // `link` needs `attachments`, which needs `link`
       link: (...asked) => link(...asked),
       hasLinks,
       onError,
@@ -205,16 +206,16 @@ export function createSluice(options: SluiceOptions = {}): Sluice {
       endpoint,
       keys,
       stores,
-      nameOf: (uri) => mounts.find(uri).name,
+      nameOf: (uri) => mounts.placeOf(uri).name,
       usage,
       failures,
       identify: callers.identify,
       proxyHops: typeof clientAddress === "number" ? clientAddress : 0,
       addressOf: callers.addressOf,
       async authorize({ name, ...asked }) {
-        const { mount, key } = mounts.named(name);
+        const { mount, key } = mounts.placeNamed(name);
         const uri = mount.mapper.toUri(key);
-        return { key, uri, storage: await mount.storages.authorize({ ...asked, key }) };
+        return { key, uri, storage: await mount.storageAccess.authorize({ ...asked, key }) };
       },
       mint: (identity, name, etag) => grants.mint(identity, name, etag),
       mintLink: (identity, terms) => grants.mintLink(identity, terms),

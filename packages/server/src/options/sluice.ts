@@ -165,7 +165,7 @@ export interface Host {
   readonly beginAudit: BeginAudit;
   /** Throws a `TypeError` for a server that another Sluice is attached to. */
   readonly ensureOwn: (mcp: McpServer) => void;
-  /** Says that download URLs have a route in this process. Without one the first URL causes a warning. */
+  /** Tells that this process serves its download URLs, so that no warning is due. */
   markServed(): void;
   readonly onError: (error: unknown) => void;
 }

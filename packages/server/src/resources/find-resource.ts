@@ -29,7 +29,7 @@ export function findResource(
 ): Promise<NameMatch> {
   return calls.answer({ mcp, ctx, action: "list", kind: "request" }, async ({ principal }) => {
     const search = { principal, signal: ctx.mcpReq.signal };
-    return { result: await findFile(mounts, search, given) };
+    return { answer: await findFile(mounts, search, given) };
   });
 }
 
@@ -108,7 +108,7 @@ async function isThere(
 ): Promise<boolean> {
   try {
     mount.mapper.toUri(key);
-    const storage = await mount.storages.authorize({ principal, key, action: "read" });
+    const storage = await mount.storageAccess.authorize({ principal, key, action: "read" });
     await storage.describe(key, definedMembers({ signal }));
     return true;
   } catch (error) {

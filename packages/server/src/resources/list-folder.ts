@@ -76,7 +76,7 @@ export function listFolder(
     const isFirst = cursor === undefined;
     entry.facts.shown = page.files.length;
     entry.facts.withheld = withheld;
-    const result = {
+    const answer = {
       resources: await Promise.all(page.files.map((file) => resourceOf(file, search))),
       folders: isFirst ? foldersIn(page.all, places) : [],
       templates: isFirst && folder === "" ? providedTemplates(mounts, principal) : [],
@@ -86,7 +86,7 @@ export function listFolder(
         unlisted: isFirst ? unlisted : undefined,
       }),
     };
-    return { result };
+    return { answer };
   });
 }
 
@@ -271,7 +271,7 @@ async function resourceOf(file: VisibleFile, search: Search): Promise<Resource> 
 async function described({ mount, info }: VisibleFile, { principal, signal }: Search) {
   const { key } = info;
   try {
-    const storage = await mount.storages.authorize({ principal, key, action: "read" });
+    const storage = await mount.storageAccess.authorize({ principal, key, action: "read" });
     return await storage.describe(key, { signal });
   } catch {
     signal.throwIfAborted();

@@ -12,8 +12,8 @@ import { UnlistedTally } from "@sluice/storage/internal";
 import { tagOf } from "../access/principal.ts";
 import type { CallWork, ResourceCalls } from "../calls/resource-calls.ts";
 import { mountsTemplate } from "../calls/resource-owner.ts";
-import { handlerOf } from "../calls/sdk-handlers.ts";
-import { isStreaming } from "../calls/streaming-declarations.ts";
+import { requireHandler } from "../calls/sdk-handlers.ts";
+import { canStream } from "../calls/streaming-declarations.ts";
 import { knownType } from "../content/resource-type.ts";
 import { isProtocolType } from "../http/media-types.ts";
 import { prefixIn, type Mount } from "../storage/mount.ts";
@@ -42,11 +42,11 @@ export function resourcesHandler(
   mark: MarkRegistered | undefined,
 ): (params: object | undefined, ctx: ServerContext) => Promise<ListResourcesResult> {
   const { calls, cursors, audience, mounts } = parts;
-  const listAll = handlerOf<ListResourcesResult>(mcp.server, "resources/list");
+  const listAll = requireHandler<ListResourcesResult>(mcp.server, "resources/list");
 
   async function listRegistered(params: object, ctx: ServerContext): Promise<ListResourcesResult> {
     const sdkResult = await listAll(params, ctx);
-    if (!mark || !isStreaming(mcp, ctx)) return sdkResult;
+    if (!mark || !canStream(mcp, ctx)) return sdkResult;
     return { ...sdkResult, resources: sdkResult.resources.map(mark) };
   }
 
@@ -62,7 +62,7 @@ export function resourcesHandler(
         : { ...page, nextCursor: cursors.seal(source + page.nextCursor, context) };
     const { source, cursor } = readCursor(cursors, sent, context);
     const pageOf = (from: string | undefined): Promise<ListResourcesResult> =>
-      mountsPage(parts, from, { ...work, ctx, isMarked: isStreaming(mcp, ctx) });
+      mountsPage(parts, from, { ...work, ctx, isMarked: canStream(mcp, ctx) });
 
     if (source === fromMounts) return seal(await pageOf(cursor), fromMounts);
     const pageParams = cursor === undefined ? others : { ...others, cursor };
@@ -76,7 +76,7 @@ export function resourcesHandler(
 
   return (params = {}, ctx) =>
     calls.answer({ mcp, ctx, action: "list", kind: "request" }, async (work) => ({
-      result: await pageFor(params, ctx, work),
+      answer: await pageFor(params, ctx, work),
     }));
 }
 
@@ -216,20 +216,23 @@ export function templatesHandler(
   mcp: McpServer,
   mark: MarkRegistered = (entry) => entry,
 ): (params: object | undefined, ctx: ServerContext) => Promise<ListResourceTemplatesResult> {
-  const listAll = handlerOf<ListResourceTemplatesResult>(mcp.server, "resources/templates/list");
+  const listAll = requireHandler<ListResourceTemplatesResult>(
+    mcp.server,
+    "resources/templates/list",
+  );
   return (params, ctx) =>
     calls.answer(
       { mcp, ctx, action: "templates", kind: "request" },
       async ({ principal, entry }) => {
         const sdkResult = await listAll(params, ctx);
-        const isMarked = isStreaming(mcp, ctx);
+        const isMarked = canStream(mcp, ctx);
         const resourceTemplates = sdkResult.resourceTemplates.flatMap((one) => {
           if (one.uriTemplate === mountsTemplate)
             return templatesOf(mounts.all, principal, isMarked);
           return isMarked ? mark(one) : one;
         });
         entry.facts.shown = resourceTemplates.length;
-        return { result: { ...sdkResult, resourceTemplates } };
+        return { answer: { ...sdkResult, resourceTemplates } };
       },
     );
 }

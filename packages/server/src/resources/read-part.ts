@@ -16,7 +16,7 @@ import {
 import { inUtf8 } from "../content/text-encoding.ts";
 import { advised, tooLargeToRead } from "../faults/advice.ts";
 import { RedirectError } from "../provide/provider.ts";
-import { orDiscard, type AuthorizedStorage } from "../storage/authorized-storage.ts";
+import { useOrDiscard, type AuthorizedStorage } from "../storage/authorized-storage.ts";
 import type { ResourceMetadata } from "../storage/resource-metadata.ts";
 import {
   countLines,
@@ -282,7 +282,7 @@ async function decoded(
   { encoding }: Pick<PartRequest, "encoding">,
 ): Promise<AsyncIterable<Uint8Array>> {
   const { body, info } = opened;
-  const bytes = await orDiscard(opened, () => decodeContent(body, info.contentEncoding));
+  const bytes = await useOrDiscard(opened, () => decodeContent(body, info.contentEncoding));
   return isTranslated(encoding) ? inUtf8(bytes, encoding) : bytes;
 }
 
@@ -293,7 +293,7 @@ function isTranslated(encoding: string | undefined): encoding is string {
 
 /** Announces how many bytes will be collected. Discards the object when that throws. */
 function announce(opened: OpenedObject, { onSize }: PartRequest, bytes: number): Promise<void> {
-  return orDiscard(opened, () => onSize?.(bytes));
+  return useOrDiscard(opened, () => onSize?.(bytes));
 }
 
 /** Thrown where lines are asked for of what is not text in UTF-8. */
@@ -316,7 +316,7 @@ async function collect(opened: OpenedObject, request: PartRequest): Promise<Uint
   const { maxBytes } = request;
   const stored = range ? range.end - range.start : info.size;
   const promised = isCoded(info) ? undefined : stored;
-  await orDiscard(opened, () => {
+  await useOrDiscard(opened, () => {
     if (promised !== undefined && promised > maxBytes) throw tooLarge(info, promised);
   });
   await announce(opened, request, promised ?? maxBytes);

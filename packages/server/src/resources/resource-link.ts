@@ -6,7 +6,7 @@ import type { ResourceCalls } from "../calls/resource-calls.ts";
 import type { AnswersFor } from "../calls/resource-owner.ts";
 import { ensureReadScopes } from "../calls/sdk-handlers.ts";
 import { callInV2, type AnyCall } from "../calls/sdk-v1.ts";
-import { isStreaming } from "../calls/streaming-declarations.ts";
+import { canStream } from "../calls/streaming-declarations.ts";
 import { toolError } from "../faults/advice.ts";
 import { RedirectError } from "../provide/provider.ts";
 import type { AuthorizedStorage } from "../storage/authorized-storage.ts";
@@ -48,25 +48,28 @@ export async function createResourceLink(
   const call = { mcp, ctx, action: "read", uri, kind: "transfer" } as const;
   try {
     return await calls.answer(call, async ({ principal, entry }) => {
-      const { mount, key } = mounts.findFor(uri, principal);
-      const { mapper, storages, entries } = mount;
+      const { mount, key } = mounts.placeFor(uri, principal);
+      const { mapper, storageAccess, entries } = mount;
       const isOurs = isOursOn(mcp);
       for (const spelling of new Set([mapper.toUri(key), uri]))
         if (!(await isOurs(spelling, ctx)))
-          throw new SluiceError("not_found", "sluice: link: read of this URI is not ours");
+          throw new SluiceError(
+            "not_found",
+            "sluice: link: resources/read of this URI is answered by the server's author",
+          );
       await ensureReadScopes(mcp, ctx, uri);
-      const storage = await storages.authorize({ principal, key, action: "read" });
+      const storage = await storageAccess.authorize({ principal, key, action: "read" });
       const { info, part } = await preview(storage, { key, previewBytes, signal });
       const mimeType = part?.mimeType ?? (await storage.typeOf(info, { signal }));
-      await entry.admit();
+      await entry.recordBegun();
       const facts = await storage.about?.(info, signal);
-      const isMarked = isStreaming(mcp, ctx);
+      const isMarked = canStream(mcp, ctx);
       const listEntry = await entries.of(info, { mimeType, isMarked, known: facts });
       const link = { ...listEntry, type: "resource_link" as const };
-      if (part?.text === undefined) return { result: [link] };
+      if (part?.text === undefined) return { answer: [link] };
       const _meta = { [EXTENSION_ID]: partMeta(part) };
       return {
-        result: [link, { type: "text", text: part.text, _meta }],
+        answer: [link, { type: "text", text: part.text, _meta }],
         ending: { bytes: part.bytes.byteLength },
       };
     });

@@ -15,7 +15,7 @@ import type { AnswersFor } from "../calls/resource-owner.ts";
 import { isCoded } from "../content/content-coding.ts";
 import type { ReplyTransfer } from "../http/reply.ts";
 import type { Transfers } from "../limits/transfers.ts";
-import { orDiscard, type AuthorizedStorage } from "../storage/authorized-storage.ts";
+import { useOrDiscard, type AuthorizedStorage } from "../storage/authorized-storage.ts";
 import type { Mount } from "../storage/mount.ts";
 import type { Mounts } from "../storage/mounts.ts";
 import { partMeta, readPart, type PartRequest, type ResourcePart } from "./read-part.ts";
@@ -71,14 +71,14 @@ export class ResourceReader {
       if (reads && range === undefined && etag === undefined) {
         const found = await this.#authorize(call, work);
         const beside = await readBinary(transfers, { ctx, uri, ...found, reads }, work);
-        if (beside) return { result: beside, ending: "handled" };
+        if (beside) return { answer: beside, ending: "handled" };
       }
       const partRequest = definedMembers({
         range: range === undefined ? undefined : parseAskedRange(range),
         etag: etag === undefined ? undefined : ensureText(etag),
       });
       return this.readPart(call, work, partRequest, async (part) => {
-        await work.entry.admit();
+        await work.entry.recordBegun();
         const meta = partMeta(part);
         const content = {
           uri,
@@ -86,14 +86,14 @@ export class ResourceReader {
           ...contentOf(part),
           ...(Object.keys(meta).length > 0 && { _meta: { [EXTENSION_ID]: meta } }),
         };
-        return { result: { contents: [content] }, ending: { bytes: part.bytes.byteLength } };
+        return { answer: { contents: [content] }, ending: { bytes: part.bytes.byteLength } };
       });
     });
   }
 
   /**
-   * Reads a resource for a principal, when it is ours and the principal may, and makes a response of it. Its place and its
-   * bytes are taken before storage is read and held until the response is sent.
+   * Reads a resource for a principal, when it is ours and the principal may, and makes a response of it. A permit and
+   * its bytes are taken before storage is read and held until the response is sent.
    */
   async readPart<Answer>(
     call: ReadCall,
@@ -105,8 +105,8 @@ export class ResourceReader {
     const { ctx } = call;
     const { mount, key, storage } = await this.#authorize(call, work);
     const { principal, address } = work;
-    const place = { ctx, principal, address, mountLimiter: mount.limiter };
-    return leases.hold(place, async (lease) => {
+    const caller = { ctx, principal, address, mountLimiter: mount.limiter };
+    return leases.hold(caller, async (lease) => {
       let expected = 0;
       const part = await (forModel ? readForModel : readPart)(storage, {
         maxBytes: mount.maxReadBytes,
@@ -129,11 +129,14 @@ export class ResourceReader {
     { ctx, uri, isOurs }: ReadCall,
     { principal }: CallWork,
   ): Promise<{ mount: Mount; key: string; storage: AuthorizedStorage }> {
-    const { mount, key } = this.#options.mounts.findFor(uri, principal);
+    const { mount, key } = this.#options.mounts.placeFor(uri, principal);
     const canonical = mount.mapper.toUri(key);
-    const storage = await mount.storages.authorize({ principal, key, action: "read" });
+    const storage = await mount.storageAccess.authorize({ principal, key, action: "read" });
     if (uri !== canonical && !(await isOurs(canonical, ctx)))
-      throw new SluiceError("not_found", "sluice: read: another spelling of what is not ours");
+      throw new SluiceError(
+        "not_found",
+        "sluice: read: resources/read of another spelling is answered by the server's author",
+      );
     return { mount, key, storage };
   }
 }
@@ -197,12 +200,12 @@ async function readBinary(
       release();
       return undefined;
     }
-    return await orDiscard(opened, async () => {
+    return await useOrDiscard(opened, async () => {
       const { size, etag, digests } = opened.info;
       const mimeType = await storage.typeOf(opened.info);
-      await entry.admit();
+      await entry.recordBegun();
       const members = reads.deliver(ctx, {
-        transfer: transfers.of(opened, { entry, release }),
+        transfer: transfers.open(opened, { entry, release }),
         size: size!,
         ...definedMembers({ checksum: digests?.sha256 }),
       });

@@ -25,7 +25,7 @@ export interface VisiblePage extends ListPage {
 const maxObjects = 10_000;
 
 export interface VisiblePageOptions {
-  readonly storages: StorageAccess;
+  readonly storageAccess: StorageAccess;
   readonly access: Access;
   readonly mapper: UriMapper;
 }
@@ -37,10 +37,10 @@ export interface VisiblePageOptions {
  * name: looking at the same place again would cost some storages the whole way there.
  */
 export async function visiblePage(
-  { storages, access, mapper }: VisiblePageOptions,
+  { storageAccess, access, mapper }: VisiblePageOptions,
   { principal, prefix, cursor, limit, signal }: PageRequest,
 ): Promise<VisiblePage> {
-  const storage = storages.of(principal);
+  const storage = storageAccess.backendFor(principal);
   if (!storage) return { objects: [], withheld: 0 };
   const backend: StorageBackend = storage;
   let { from, ahead } = readPosition(cursor);

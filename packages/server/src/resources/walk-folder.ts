@@ -73,13 +73,13 @@ function prefixOf({ mapper }: Mount, uri: string): string {
 }
 
 async function openFor(
-  { storages }: Mount,
+  { storageAccess }: Mount,
   principal: Principal | undefined,
   key: string,
   options: CallOptions = {},
 ): Promise<OpenedObject | undefined> {
   try {
-    const storage = await storages.authorize({ principal, key, action: "stream" });
+    const storage = await storageAccess.authorize({ principal, key, action: "stream" });
     return await storage.open(key, options);
   } catch (error) {
     if (error === readAloneFault) return undefined;

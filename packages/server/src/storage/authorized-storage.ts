@@ -13,7 +13,7 @@ import {
 } from "@sluice/storage";
 import { createBytesBody, withBody, type KeptObject } from "@sluice/storage/plugin";
 import { ensureAllowed, type Access, type AccessAction } from "../access/access.ts";
-import { contentHeads, toldHeads, type ContentHeads } from "../content/content-head.ts";
+import { contentHeads, metadataHeads, type ContentHeads } from "../content/content-head.ts";
 import {
   hiddenFault,
   isUnsupported,
@@ -45,7 +45,7 @@ export interface AuthorizationRequest {
 /** Gives each principal its storage. */
 export interface StorageAccess {
   /** The backend of a principal, behind `protect`; `undefined` for one that has none. Access rules are not asked. */
-  readonly of: (principal: Principal | undefined) => StorageBackend | undefined;
+  readonly backendFor: (principal: Principal | undefined) => StorageBackend | undefined;
   /**
    * Asks the access rules and gives what may be used of storage. Throws, or rejects with, `permission_denied` for `deny`.
    * After `hide` the resource is missing, and looking for it takes the calls to storage that a missing one
@@ -63,26 +63,28 @@ interface StorageAccessOptions {
   readonly access: Access;
   readonly mapper: UriMapper;
   /**
-   * True where asking makes a resource: nothing is looked at ahead, repeated, or asked for on behalf of a caller that may not
-   * have it. Default: false.
+   * True for a provider, which makes a resource when it is asked. Then nothing is read ahead or retried, and a hidden
+   * caller causes no call. Default: false.
    */
   readonly isMade?: boolean;
 }
 
 /** Puts access rules in front of storage. */
 export function createStorageAccess(options: StorageAccessOptions): StorageAccess {
-  const of = options.isMade ? backendsOf(options.storage) : protectedBackends(options.storage);
+  const backendFor = options.isMade
+    ? backendsOf(options.storage)
+    : protectedBackends(options.storage);
   return {
-    of,
-    authorize: (request) => authorize(options, of(request.principal), request),
+    backendFor,
+    authorize: (request) => authorize(options, backendFor(request.principal), request),
   };
 }
 
-function backendsOf(storage: StorageAccessOptions["storage"]): StorageAccess["of"] {
+function backendsOf(storage: StorageAccessOptions["storage"]): StorageAccess["backendFor"] {
   return typeof storage === "function" ? storage : () => storage;
 }
 
-function protectedBackends(storage: StorageAccessOptions["storage"]): StorageAccess["of"] {
+function protectedBackends(storage: StorageAccessOptions["storage"]): StorageAccess["backendFor"] {
   if (typeof storage !== "function") {
     const one = protectedOnce(storage);
     return () => one;
@@ -112,7 +114,7 @@ function authorize(
   const { principal, key, action, uri } = request;
   if (!access.hasRules) return new AllowedStorage(options, storage, request);
   const decision = access.decide(principal, uri ?? mapper.toUri(key), action);
-  // rules that look nothing up cost no turn of the event loop
+  // a synchronous rule must not cost a turn of the event loop
   if (decision === "allow") return new AllowedStorage(options, storage, request);
   return Promise.resolve(decision).then((decided) => {
     if (decided === "allow") return new AllowedStorage(options, storage, request);
@@ -123,8 +125,8 @@ function authorize(
 }
 
 /**
- * Storage of a caller that may have the resource, with the faults that a client may learn. A class: as many closures for each
- * request would cost more than a small response.
+ * Storage of a caller that may have the resource, with the faults that a client may learn. A class rather than
+ * closures, because every response with bytes makes one.
  */
 class AllowedStorage implements AuthorizedStorage {
   declare readonly presign?: NonNullable<AuthorizedStorage["presign"]>;
@@ -149,13 +151,13 @@ class AllowedStorage implements AuthorizedStorage {
   findKept(): KeptObject | undefined {
     const { key } = this.#request;
     const inMemory = this.#storage.open.inMemory?.(key);
-    // another name than was asked for is another question to the rules
+    // stored under another key: the rules must be asked about that one, so let `open` do it
     return inMemory?.info.key === key ? inMemory : undefined;
   }
 
   async describe(key: string, options?: CallOptions): Promise<ObjectInfo> {
     try {
-      return await this.#describeSame(key, options);
+      return await this.#describeAllowed(key, options);
     } catch (error) {
       throw storageFault(error);
     }
@@ -163,7 +165,7 @@ class AllowedStorage implements AuthorizedStorage {
 
   async open(key: string, options?: OpenOptions): Promise<OpenedObject> {
     try {
-      return await this.#openSame(key, options);
+      return await this.#openAllowed(key, options);
     } catch (error) {
       throw storageFault(error);
     }
@@ -178,37 +180,40 @@ class AllowedStorage implements AuthorizedStorage {
   }
 
   get #heads(): ContentHeads {
-    return this.#options.isMade ? toldHeads : contentHeads(this.#storage, this.#request.key);
+    return this.#options.isMade ? metadataHeads : contentHeads(this.#storage, this.#request.key);
   }
 
   #presign(key: string, options: PresignOptions): Promise<PresignedUrl | undefined> {
     return this.#storage.presign!(key, options).catch(rethrowStorageFault);
   }
 
-  async #describeSame(key: string, options?: CallOptions): Promise<ObjectInfo> {
+  async #describeAllowed(key: string, options?: CallOptions): Promise<ObjectInfo> {
     if (!this.#options.access.hasRules) return this.#storage.describe(key, options);
     const info = await this.#storage.describe(key, options).catch(rethrowAsAbsent);
-    await this.#ensureSame(info);
+    await this.#ensureAllowedAs(info);
     return info;
   }
 
-  async #openSame(key: string, options?: OpenOptions): Promise<OpenedObject> {
+  async #openAllowed(key: string, options?: OpenOptions): Promise<OpenedObject> {
     let opened: OpenedObject;
     try {
       opened = await this.#storage.open(key, options);
     } catch (error) {
-      // a folder is to look missing, and describing it says so; an archived object stays `unsupported`
+      // `describe` turns a folder into `not_found`; an archived object stays `unsupported`
       if (this.#options.access.hasRules && isUnsupported(error))
-        await this.#describeSame(key, options);
+        await this.#describeAllowed(key, options);
       throw error;
     }
     if (opened.info.key !== this.#request.key)
-      await orDiscard(opened, () => this.#ensureSame(opened.info));
+      await useOrDiscard(opened, () => this.#ensureAllowedAs(opened.info));
     return opened;
   }
 
-  /** Links and file systems without case lead to an object under another name: that counts, too. */
-  async #ensureSame({ key }: ObjectInfo): Promise<void> {
+  /**
+   * Through a link or a case-insensitive file system, a key can reach an object with another key. The rules must allow
+   * that one as well.
+   */
+  async #ensureAllowedAs({ key }: ObjectInfo): Promise<void> {
     const { access, mapper } = this.#options;
     const { principal, key: asked, action } = this.#request;
     if (key === asked || !access.hasRules) return;
@@ -216,7 +221,10 @@ class AllowedStorage implements AuthorizedStorage {
   }
 }
 
-/** Nothing is found in it. Each call asks storage what it would ask for a missing object, so that time tells nothing. */
+/**
+ * Storage in which everything is missing. Each call does for a random key what it would do for a missing object, so
+ * that timing reveals nothing.
+ */
 class HiddenStorage implements AuthorizedStorage {
   readonly #storage: StorageBackend;
   readonly #heads: ContentHeads;
@@ -239,7 +247,7 @@ class HiddenStorage implements AuthorizedStorage {
       .open(absentBeside(key), options)
       .catch(rethrowUnlessAbsent)
       .catch(rethrowStorageFault);
-    // a storage that has an answer to every key
+    // some storage has an object for every key
     if (opened) await discardSource(opened, hiddenFault);
     throw hiddenFault;
   }
@@ -254,7 +262,7 @@ class HiddenStorage implements AuthorizedStorage {
 }
 
 /** Gives what `use` makes of an opened object. Discards the object when `use` throws. */
-export async function orDiscard<Result>(
+export async function useOrDiscard<Result>(
   opened: OpenedObject | undefined,
   use: () => Result | Promise<Result>,
 ): Promise<Result> {
@@ -302,11 +310,11 @@ export const readAloneFault: SluiceError = new SluiceError(
 );
 
 /** Storage of each principal with what the author of the server knows about the objects that the principal may have. */
-export function describedStorages(storages: StorageAccess, ask: AskMetadata): StorageAccess {
+export function describedAccess(storageAccess: StorageAccess, ask: AskMetadata): StorageAccess {
   return {
-    of: storages.of,
+    backendFor: storageAccess.backendFor,
     authorize: async (request) =>
-      withMetadata(await storages.authorize(request), ask, request.action),
+      withMetadata(await storageAccess.authorize(request), ask, request.action),
   };
 }
 
@@ -343,6 +351,7 @@ function withMetadata(
     return typed;
   }
 
+  // no `findKept`: the author has to be asked first
   return {
     ...definedMembers({ presign, presignOrigins }),
     about,
@@ -350,11 +359,11 @@ function withMetadata(
       described(await storage.describe(key, options), options?.signal),
     async open(key, options) {
       const opened = await storage.open(key, options);
-      const info = await orDiscard(opened, () => described(opened.info, options?.signal));
+      const info = await useOrDiscard(opened, () => described(opened.info, options?.signal));
       const { range, file, bytes } = opened;
       return withBody({ info, range, file, bytes }, () => opened.body);
     },
-    // some types are those of everything to storage, but not to the author
+    // the author's type wins: storage may only know a generic one
     typeOf: async (info, options) =>
       (await about(info, options?.signal)).mimeType ?? storage.typeOf(info, options),
     isText: (info, options) => storage.isText(info, options),

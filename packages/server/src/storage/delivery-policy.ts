@@ -8,9 +8,9 @@ import {
 import type { ObjectInfo } from "@sluice/storage";
 
 /**
- * How bytes should travel. `auto` tries what the client prefers, then a redirect where storage can
- * sign one, then a direct response, then a download URL. A single mode that is impossible for a resource
- * or a connection falls back to a download URL. `resources/stream` decides.
+ * How bytes should travel. `auto` tries what the client prefers, then a redirect where storage can sign one, then a
+ * direct response, then a download URL. A single mode that is impossible for a resource or a connection falls back to a
+ * download URL. Whether a mode is possible is decided at each `resources/stream` call.
  */
 export type Delivery = "auto" | DeliveryMode;
 

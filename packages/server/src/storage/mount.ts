@@ -9,11 +9,7 @@ import {
 } from "../access/access.ts";
 import { createMountLimiter, type MountLimits } from "../limits/sluice-limits.ts";
 import type { StreamLimiter } from "../limits/stream-limiter.ts";
-import {
-  createStorageAccess,
-  describedStorages,
-  type StorageAccess,
-} from "./authorized-storage.ts";
+import { createStorageAccess, describedAccess, type StorageAccess } from "./authorized-storage.ts";
 import type { DeliveryPolicy, RedirectOrigins } from "./delivery-policy.ts";
 import {
   createResourceEntries,
@@ -25,8 +21,8 @@ import {
 export type AccessRules =
   | {
       /**
-       * Decides what a principal may do, also by its `scopes` and `claims`. Asked at list, read, subscribe and stream, and again at each redemption. Default: all.
-       * A mount with a rule of its own is not under the rule of the Sluice.
+       * Decides what a principal may do, also by its `scopes` and `claims`. Asked at list, read, subscribe and stream,
+       * and again at each redemption. Default: everything is allowed. A mount's own rule replaces the Sluice's.
        */
       readonly access?: AccessRule;
       readonly accessPage?: never;
@@ -34,8 +30,8 @@ export type AccessRules =
   | {
       readonly access: AccessRule;
       /**
-       * The same for a whole page of a list in one call. Without it `access` is asked for each entry, 16 at a time. Needs `access`
-       * beside it: a mount that has either is under neither rule of the Sluice.
+       * The same for a whole page of a list in one call. Without it `access` is asked for each entry, 16 at a time.
+       * Also set `access`. A mount that sets either rule inherits neither from the Sluice.
        */
       readonly accessPage?: AccessPageRule;
     };
@@ -55,7 +51,8 @@ export interface ServingRules {
   /**
    * What an author knows of a resource beside what storage knows: title, description, media type, audience, priority,
    * and whether it is streamed. Asked for every entry of a page, and once for a version in a read, link, stream or
-   * download. It has 10 s. If it fails, entries of lists are without what it knows, and all else fails.
+   * download. It may take 10 s. If it fails, list entries lack what it would have said; reads, links, streams and
+   * downloads fail.
    */
   readonly describe?: DescribeResource;
   /** Largest resource, and largest range of one, that `resources/read` puts into JSON, in bytes. Default 2 MiB. */
@@ -98,7 +95,7 @@ export interface Mount {
   /** Begins the names of its resources in tokens; empty if a Sluice has the one storage. */
   readonly namePrefix: string;
   readonly access: Access;
-  readonly storages: StorageAccess;
+  readonly storageAccess: StorageAccess;
   readonly entries: ResourceEntries;
   readonly delivery: DeliveryPolicy;
   readonly redirectOrigins: RedirectOrigins;
@@ -130,7 +127,7 @@ export function namePrefixOf(baseUri: string): string {
   return `/${resourceTag(baseUri).slice(0, tagLength)}/`;
 }
 
-/** True where both rules are to be taken: a page is not listed by another rule than its entries are read by. */
+/** True if either rule is set. Then both are taken from here, so that lists and reads follow the same rules. */
 export function hasAccessRules(rules: AccessRules): boolean {
   return rules.access !== undefined || rules.accessPage !== undefined;
 }
@@ -146,7 +143,7 @@ export function storageMount(
   const describe = options.describe ?? rules.describe;
   const entries = createResourceEntries({ mapper, describe, onError });
   const { about } = entries;
-  const storages = createStorageAccess({ storage: options.storage, access, mapper });
+  const storageAccess = createStorageAccess({ storage: options.storage, access, mapper });
   const { baseUri, template } = mapper;
   return {
     mapper,
@@ -159,7 +156,7 @@ export function storageMount(
     isForAll: typeof options.storage !== "function",
     namePrefix,
     access,
-    storages: about ? describedStorages(storages, about) : storages,
+    storageAccess: about ? describedAccess(storageAccess, about) : storageAccess,
     entries,
     delivery: options.delivery ?? rules.delivery ?? "auto",
     redirectOrigins: options.redirectOrigins ?? rules.redirectOrigins ?? [],

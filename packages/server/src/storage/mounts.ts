@@ -26,7 +26,7 @@ export class Mounts {
   #providers: readonly ProviderMount[] = [];
   #all: readonly Mount[];
   readonly #byPrefix: Map<string, Mount>;
-  readonly #storageOf: (uri: string) => Mount | undefined;
+  readonly #storageMountOf: (uri: string) => Mount | undefined;
 
   /** Puts storages together. A base below another one, or that cannot be told from another one, is a `TypeError`. */
   constructor(storages: readonly Mount[]) {
@@ -35,7 +35,7 @@ export class Mounts {
     this.areForAll = storages.every(({ isForAll }) => isForAll);
     this.#all = storages;
     this.#byPrefix = new Map(storages.map((mount) => [mount.namePrefix, mount]));
-    this.#storageOf = finderOf(storages);
+    this.#storageMountOf = finderOf(storages);
   }
 
   /** Providers and then storages: the order of the lists. */
@@ -58,29 +58,29 @@ export class Mounts {
 
   /** True for a URI of a provider or below one of the bases; it may be malformed. */
   covers(uri: string): boolean {
-    return this.#storageOf(uri) !== undefined || this.#provided(uri) !== undefined;
+    return this.#storageMountOf(uri) !== undefined || this.#providerPlace(uri) !== undefined;
   }
 
   /**
    * The resource of a URI: of a provider that is for it, else of the storage below whose base it is. Throws `not_found`
    * outside of all, and `invalid_argument` for a malformed URI below a base.
    */
-  find(uri: string): Place {
+  placeOf(uri: string): Place {
     return this.#find(uri, () => true);
   }
 
-  /** The same for a caller: a mount that the principal does not have is as one that is not configured. */
-  findFor(uri: string, principal: Principal | undefined): Place {
+  /** The same for a caller: a mount that the principal does not have is treated as if it were not configured. */
+  placeFor(uri: string, principal: Principal | undefined): Place {
     return this.#find(uri, (storage) => isThereFor(storage, principal));
   }
 
   /** The provider that is for a URI, or the storage below whose base it is. */
   mountOf(uri: string): Mount | undefined {
-    return this.#provided(uri)?.mount ?? this.#storageOf(uri);
+    return this.#providerPlace(uri)?.mount ?? this.#storageMountOf(uri);
   }
 
   /** The resource of a name. Throws `not_found` for one of a mount that is not there. */
-  named(name: string): Place {
+  placeNamed(name: string): Place {
     const prefix = prefixIn(name);
     const mount = this.#byPrefix.get(prefix);
     if (!mount) throw new SluiceError("not_found", "sluice: the mount of the resource is gone");
@@ -88,18 +88,18 @@ export class Mounts {
   }
 
   #find(uri: string, isThere: (storage: Mount) => boolean): Place {
-    const place = this.#provided(uri);
+    const place = this.#providerPlace(uri);
     if (place) return place;
-    const mount = this.#storageOf(uri);
+    const mount = this.#storageMountOf(uri);
     if (!mount || !isThere(mount)) throw notBelow(uri, this.storages);
-    return placeOf(mount, mount.mapper.toKey(uri));
+    return placeIn(mount, mount.mapper.toKey(uri));
   }
 
-  #provided(uri: string): Place | undefined {
+  #providerPlace(uri: string): Place | undefined {
     for (const mount of this.#providers) {
       const { mapper, isFor } = mount;
       const key = uri.startsWith(mapper.baseUri) ? legalKey(mapper, uri) : undefined;
-      if (key !== undefined && isFor(mapper.toUri(key))) return placeOf(mount, key);
+      if (key !== undefined && isFor(mapper.toUri(key))) return placeIn(mount, key);
     }
     return undefined;
   }
@@ -125,13 +125,13 @@ function finderOf(mounts: readonly Mount[]): (uri: string) => Mount | undefined 
 
 /** True for a mount that a principal has. */
 export function isThereFor(
-  { isForAll, storages }: Mount,
+  { isForAll, storageAccess }: Mount,
   principal: Principal | undefined,
 ): boolean {
-  return isForAll || storages.of(principal) !== undefined;
+  return isForAll || storageAccess.backendFor(principal) !== undefined;
 }
 
-function placeOf(mount: Mount, key: string): Place {
+function placeIn(mount: Mount, key: string): Place {
   return { mount, key, name: mount.namePrefix + key };
 }
 

@@ -51,7 +51,7 @@ export function providerMount(
     isFor: (canonicalUri) => route.match(canonicalUri) !== undefined,
     namePrefix: namePrefixOf(uriOrTemplate),
     access,
-    storages: createStorageAccess({
+    storageAccess: createStorageAccess({
       // the digest that a provider tells is compared; nothing is repeated
       storage: (principal) =>
         withDigestCheck(createProviderBackend({ provider, route, principal })),

@@ -96,7 +96,7 @@ function checked(told: unknown, complain: (finding: string) => void): ResourceMe
   const streamable = member("streamable", isBoolean, "true or false");
   return definedMembers({
     mimeType: mimeType === undefined ? undefined : formatContentType(mimeType),
-    // what is not a boolean was meant to say something: nothing is streamed by mistake
+    // anything but a boolean counts as false: better not streamed than streamed by mistake
     streamable: streamable ?? ((mark ?? undefined) === undefined ? undefined : false),
     title: member("title", isText, "a text"),
     description: member("description", isText, "a text"),

@@ -44,7 +44,7 @@ function isUnknownName(mounts: Mounts, given: string, error: unknown): boolean {
   if (isMissing(error)) return true;
   if (!SluiceError.is(error) || error.code !== "invalid_argument") return false;
   try {
-    mounts.find(given);
+    mounts.placeOf(given);
     return false;
   } catch {
     return true;

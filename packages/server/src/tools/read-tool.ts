@@ -3,7 +3,7 @@ import { SluiceError } from "@sluice/core";
 import { definedMembers, encodeBase64, trueFileName } from "@sluice/core/internal";
 import { z } from "zod/v4";
 import { ensureReadScopes } from "../calls/sdk-handlers.ts";
-import { isStreaming } from "../calls/streaming-declarations.ts";
+import { canStream } from "../calls/streaming-declarations.ts";
 import { encodingNamed } from "../content/text-encoding.ts";
 import { partMeta, type ResourcePart } from "../resources/read-part.ts";
 import { parseAskedRange } from "../resources/read-range.ts";
@@ -33,21 +33,24 @@ export function registerReadTool(
       const outcome = await calls.answer<ReadOutcome>(call, async (work) => {
         await ensureReadScopes(mcp, ctx, uri);
         if (!(await isOurs(uri, ctx)))
-          throw new SluiceError("not_found", "sluice: read: the resource is not ours");
+          throw new SluiceError(
+            "not_found",
+            "sluice: read: resources/read of this URI is answered by the server's author",
+          );
         const limited = { range: parseAskedRange(range ?? "bytes 0-"), maxBytes };
         const version = definedMembers({ etag: etag === undefined ? etag : entityTagOf(etag) });
         const textOptions = definedMembers({ encoding: encoding && encodingNamed(encoding) });
         const request = { ...limited, ...version, ...textOptions, copies, forModel: true };
         return reader.readPart({ mcp, ctx, uri, isOurs }, work, request, async (part) => {
-          await work.entry.admit();
-          const isMarked = isStreaming(mcp, ctx);
+          await work.entry.recordBegun();
+          const isMarked = canStream(mcp, ctx);
           const counted = { ending: { bytes: part.bytes.byteLength } };
-          if (part.media) return { result: { part, isMarked }, ...counted };
-          if (part.text === undefined) return { result: { part, isMarked } };
-          return { result: { answer: answerOf(uri, part, part.text) }, ...counted };
+          if (part.media) return { answer: { part, isMarked }, ...counted };
+          if (part.text === undefined) return { answer: { part, isMarked } };
+          return { answer: { result: answerOf(uri, part, part.text) }, ...counted };
         });
       });
-      if ("answer" in outcome) return outcome.answer;
+      if ("result" in outcome) return outcome.result;
       const { part, isMarked } = outcome;
       // a link is an operation of its own, with its own record
       const isLinked = names.link !== undefined && part.known?.streamable !== false;
@@ -69,7 +72,7 @@ function entityTagOf(etag: string): string {
 
 /** The result, or a part that is not text. */
 type ReadOutcome =
-  | { readonly answer: CallToolResult }
+  | { readonly result: CallToolResult }
   | { readonly part: ResourcePart; readonly isMarked: boolean };
 
 /** Callers without an identity may read where they get no links. */
@@ -165,7 +168,7 @@ async function linkOf(
 ): Promise<CallToolResult> {
   const text = `${factsOf(part)}. The client gets its bytes with resources/read of ${uri}.`;
   const { info, mimeType, known } = part;
-  const { mount } = mounts.find(uri);
+  const { mount } = mounts.placeOf(uri);
   const link = await mount.entries.of(info, { mimeType, isMarked, known });
   return {
     content: [{ type: "text", text }, ...mediaContent(part), { ...link, type: "resource_link" }],

@@ -17,13 +17,16 @@ export function registerStatTool(parts: ToolParts, { mcp, isOurs }: ToolPlace, n
         await ensureReadScopes(mcp, ctx, uri);
         const { principal } = work;
         const { signal } = ctx.mcpReq;
-        const { mount, key } = mounts.findFor(uri, principal);
-        const storage = await mount.storages.authorize({ principal, key, action: "read" });
+        const { mount, key } = mounts.placeFor(uri, principal);
+        const storage = await mount.storageAccess.authorize({ principal, key, action: "read" });
         for (const spelling of new Set([uri, mount.mapper.toUri(key)]))
           if (!(await isOurs(spelling, ctx)))
-            throw new SluiceError("not_found", "sluice: stat: the resource is not ours");
+            throw new SluiceError(
+              "not_found",
+              "sluice: stat: resources/read of this URI is answered by the server's author",
+            );
         const info = await storage.describe(key, { signal });
-        return { result: answerOf(uri, info, await storage.typeOf(info, { signal })) };
+        return { answer: answerOf(uri, info, await storage.typeOf(info, { signal })) };
       });
     try {
       return await callNamed(parts, { mcp, ctx, given }, describe);

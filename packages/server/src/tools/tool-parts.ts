@@ -55,8 +55,8 @@ export function toolRefusal(
   error: unknown,
   { uri, ctx, onError }: RefusedCall,
 ): CallToolResult & { isError: true } {
-  const { text, isOurs } = toolFault(error);
-  if (isOurs && !ctx.mcpReq.signal.aborted) onError(error);
+  const { text, isServerFault } = toolFault(error);
+  if (isServerFault && !ctx.mcpReq.signal.aborted) onError(error);
   const about = uri === undefined ? text : `${excerpt(uri)}: ${text}`;
   return { isError: true, content: [{ type: "text", text: about }] };
 }

@@ -25,7 +25,7 @@ export interface LinkOptions {
   readonly disposition?: LinkDisposition;
 }
 
-/** The caller that a link is made for: of a tool, or of another request, as its transport saw it. */
+/** Who the link is for: the caller of a tool, or of any other request, as its transport saw it. */
 export type LinkCaller =
   | AnyCall
   | { readonly caller: Caller; readonly signal?: AbortSignal | undefined };
@@ -95,7 +95,10 @@ export async function createLink(
       const ensureOurs = async (spelling: string): Promise<void> => {
         await ensureReadScopes(mcp, ctx, spelling);
         if (!(await isOurs(spelling, ctx)))
-          throw new SluiceError("not_found", "sluice: link: read of this URI is not ours");
+          throw new SluiceError(
+            "not_found",
+            "sluice: link: resources/read of this URI is answered by the server's author",
+          );
       };
       return mint(parts, { uri, work, signal, settings: given, ensureOurs });
     });
@@ -116,12 +119,12 @@ interface LinkWork {
 async function mint(
   { mounts, grants }: LinkParts,
   { uri, work, signal, settings, ensureOurs }: LinkWork,
-): Promise<{ result: IssuedLink; ending: "handled" }> {
+): Promise<{ answer: IssuedLink; ending: "handled" }> {
   const { identity, principal, entry } = work;
   if (!grants) throw advised("unsupported", "links are off; pass links: true to createSluice");
-  const { mount, key, name } = mounts.findFor(uri, principal);
+  const { mount, key, name } = mounts.placeFor(uri, principal);
   const resourceUri = mount.mapper.toUri(key);
-  const storage = await mount.storages.authorize({ principal, key, action: "stream" });
+  const storage = await mount.storageAccess.authorize({ principal, key, action: "stream" });
   // the SDK compares spellings: another spelling must not bypass what the author registered
   for (const spelling of new Set([resourceUri, uri])) await ensureOurs?.(spelling);
   const info = await storage.describe(key, definedMembers({ signal }));
@@ -135,7 +138,7 @@ async function mint(
   const { size, digests } = info;
   const described = { url, expiresAt, id, use, resourceUri, name: trueFileName(key), mimeType };
   return {
-    result: { ...described, ...definedMembers({ size, sha256: digests?.sha256 }) },
+    answer: { ...described, ...definedMembers({ size, sha256: digests?.sha256 }) },
     ending: "handled",
   };
 }

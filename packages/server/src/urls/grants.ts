@@ -28,13 +28,19 @@ import {
   type LinkUse,
   type TokenForm,
 } from "./grant-options.ts";
-import { formatLinkFacts, OpenGrant, SealedGrants, unversioned, type GrantKind } from "./open-grant.ts";
+import {
+  formatLinkFacts,
+  OpenGrant,
+  SealedGrants,
+  unversioned,
+  type GrantKind,
+} from "./open-grant.ts";
 
 interface ClaimedAnswer {
   /** Tag of the principal. */
   readonly principal: string | undefined;
   readonly body: ClaimedBody;
-  /** False for a response without bytes: it needs a live grant and uses none up. */
+  /** False for a response without bytes: the grant is checked and not used up. */
   readonly hasBytes: boolean;
 }
 
@@ -107,7 +113,7 @@ export class Grants {
     try {
       return this.#sealed[kind].open(token, now);
     } catch (error) {
-      throw openFault(kind, error);
+      throw openingError(kind, error);
     }
   }
 
@@ -115,7 +121,7 @@ export class Grants {
     try {
       return new OpenGrant(kind, await this.#stored.open(kind, token, { now }));
     } catch (error) {
-      throw openFault(kind, error);
+      throw openingError(kind, error);
     }
   }
 
@@ -207,7 +213,7 @@ export class Grants {
     return { ...minted, url: `${audience}${paths[kind]}${minted.token}` };
   }
 
-  /** Download URLs have a route in this process. */
+  /** Tells that this process serves its download URLs, so that no warning is due. */
   markServed(): void {
     this.#needsWarning = false;
   }
@@ -222,8 +228,8 @@ export class Grants {
 const unservedWarning =
   "a download URL was issued, and nothing in this process serves it: serve the endpoint with createHandler({ sluice, … }) of @sluice/transport-http, here or in another process";
 
-/** The error for a token that did not open: for a link, the same if it is expired or unknown. */
-function openFault(kind: GrantKind, error: unknown): unknown {
+/** The error to throw when a token did not open. For links, an expired token looks like an unknown one. */
+function openingError(kind: GrantKind, error: unknown): unknown {
   if (kind !== "link" || !SluiceError.is(error) || error.code !== "expired") return error;
   return new SluiceError("not_found", "sluice: the link has expired");
 }

@@ -87,7 +87,7 @@ export class OpenGrant {
     this.resource = resourceTag(this.name);
   }
 
-  /** True when it was issued for an object of no version. */
+  /** True if storage named no etag when the grant was issued. */
   isUnversioned(): boolean {
     return (this.#isUnversioned ??= this.#token.etagBound && this.#token.matchesEtag(unversioned));
   }
@@ -104,9 +104,9 @@ export class OpenGrant {
   }
 
   /** The resource and its canonical URI. Throws `not_found` for a mount that is gone. */
-  find(mounts: Mounts): { readonly place: Place; readonly uri: string } {
+  resourceIn(mounts: Mounts): { readonly place: Place; readonly uri: string } {
     if (!this.#found) {
-      const place = mounts.named(this.name);
+      const place = mounts.placeNamed(this.name);
       this.#found = { place, uri: place.mount.mapper.toUri(place.key) };
     }
     return this.#found;

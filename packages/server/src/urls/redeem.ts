@@ -14,16 +14,16 @@ import type { Transfers } from "../limits/transfers.ts";
 import type { AuthorizedStorage } from "../storage/authorized-storage.ts";
 import type { Mounts } from "../storage/mounts.ts";
 import {
-  chooseVersion,
+  openVersion,
   ensurePinned,
   isOneVersion,
   isPlain,
   keptVersion,
   type ChosenVersion,
-} from "./choose-version.ts";
+} from "./open-version.ts";
 import type { Grants } from "./grants.ts";
 import type { OpenGrant } from "./open-grant.ts";
-import { providedTarget, redirectReply } from "./redirect-reply.ts";
+import { targetOrRethrow, redirectReply } from "./redirect-reply.ts";
 
 /** A request to the download route whose Host, Origin and method a transport has checked. */
 export interface RedeemRequest extends Caller {
@@ -32,7 +32,7 @@ export interface RedeemRequest extends Caller {
   readonly token: string;
   /** Which kind of URL it was. Default: a download URL. */
   readonly kind?: "link" | undefined;
-  /** Ends what storage is doing for it. */
+  /** Aborts when the client disconnects. */
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -59,7 +59,7 @@ interface RedeemWork {
   readonly address: string | undefined;
 }
 
-/** Bytes to send, and what ends with them. */
+/** A chosen response, and what to release and record when it ends. */
 interface Redemption {
   readonly chosen: ChosenVersion;
   readonly headers: readonly string[] | undefined;
@@ -69,9 +69,10 @@ interface Redemption {
 }
 
 /**
- * Redeems the tokens of download URLs and links. The order is fixed: token and time (both in `grants.open`) → bearer →
- * principal → session → rate → place among the streams → access → version and source → audit record → claim. What fails
- * earlier tells less, and only what will get bytes uses the grant up. Every cause of a 404 gives the same bytes.
+ * Redeems the tokens of download URLs and links. The order is fixed: token and time (both in `grants.open`) → mount →
+ * bearer → principal → session → rate → permit → access → version and source → audit record → claim. Checks that reveal
+ * less come first, and the claim comes last: only a request that gets bytes uses the grant up. Every cause of a 404
+ * gives the same bytes.
  */
 export class Redemptions {
   readonly #parts: RedemptionParts;
@@ -95,17 +96,17 @@ export class Redemptions {
   async #answer(request: RedeemRequest, { entry, address }: RedeemWork): Promise<Reply> {
     const { usage, transfers, grants, mounts } = this.#parts;
     const opening = grants.open(request.kind ?? "download", request.token, Date.now());
-    // awaits real promises only: waiting for a value would cost more than the rest of a small response
+    // awaits only promises throughout: an await of a plain value costs more than the rest of a small response
     const grant = opening instanceof Promise ? await opening : opening;
     entry.facts.grant = grant.id;
-    const { place, uri } = grant.find(mounts);
+    const { place, uri } = grant.resourceIn(mounts);
     const { mount, key } = place;
     entry.facts.uri = uri;
 
     const principal = grant.link
-      ? await this.#minterOf(grant)
+      ? await this.#minterInSession(grant)
       : grant.auth === "bound"
-        ? await this.#holderOf(grant, request)
+        ? await this.#holderInSession(grant, request)
         : undefined;
     const tag = tagOf(principal);
     entry.facts.principal = tag;
@@ -114,24 +115,24 @@ export class Redemptions {
     const release = transfers.take(tag, address, mount.limiter);
     let opened: OpenedObject | undefined;
     try {
-      const authorized = mount.storages.authorize({ principal, key, action: "stream", uri });
+      const authorized = mount.storageAccess.authorize({ principal, key, action: "stream", uri });
       const storage = authorized instanceof Promise ? await authorized : authorized;
-      // after an abort storage is asked, which rejects: a client that disconnected must not use the grant up
+      // not from memory after an abort: `open` then rejects, so a client that is gone does not use the grant up
       const inMemory =
         isPlain(request) && !request.signal?.aborted ? storage.findKept?.() : undefined;
       const chosen = inMemory
         ? keptVersion(grant, inMemory)
-        : await chooseVersion(storage, { key, grant }, request);
+        : await openVersion(storage, { key, grant }, request);
       ({ opened } = chosen);
-      // the headers of a version in memory are made once
+      // a version that stays in memory needs its headers made only once
       const headers =
         grant.memoryHeaders && grant.memoryHeaders.info === inMemory?.info
           ? grant.memoryHeaders.headers
           : await this.#headersOf(uri, storage, { chosen, grant }, request.signal);
       if (inMemory && headers)
         grant.memoryHeaders = { info: inMemory.info, headers: Object.freeze(headers) };
-      const begun = opened && entry.admit();
-      if (begun) await begun;
+      const recorded = opened && entry.recordBegun();
+      if (recorded) await recorded;
       const hasBytes = opened !== undefined;
       const claimed = grants.claim(grant, {
         principal: tag,
@@ -139,7 +140,7 @@ export class Redemptions {
         hasBytes,
       });
       if (claimed) await claimed;
-      // a response without bytes gives its place back before its record is written
+      // nothing will be sent, so release the permit before the record is written
       if (!hasBytes) release();
       const redemption = { chosen, headers, grant, entry, release };
       return opened
@@ -148,6 +149,7 @@ export class Redemptions {
     } catch (error) {
       if (opened) await discardSource(opened, error);
       release();
+      // a provider gives its URL by throwing `RedirectError`
       return this.#redirectOrThrow(grant, entry, tag, error);
     }
   }
@@ -166,19 +168,19 @@ export class Redemptions {
     const outcome = outcomeOf(error);
     entry.end(outcome, { reason: reasonOf(error) });
     if (outcome === "failed") onError(error);
-    const reportedError = await failures.throttle(error, address, signal);
+    const reportedError = await failures.errorToReport(error, address, signal);
     const refusal = problemOf(reportedError, resourceMetadataUrl);
     return kind === "link" ? linkRefusal(refusal, request.header("accept")) : refusal;
   }
 
   /** The principal that a link acts for, while its session lasts. */
-  async #minterOf(grant: OpenGrant): Promise<Principal | undefined> {
+  async #minterInSession(grant: OpenGrant): Promise<Principal | undefined> {
     await this.#parts.grants.ensureSession(grant);
     return grant.link?.minter;
   }
 
   /** The principal of a bound grant, if it is the caller. */
-  async #holderOf(grant: OpenGrant, request: RedeemRequest): Promise<Principal> {
+  async #holderInSession(grant: OpenGrant, request: RedeemRequest): Promise<Principal> {
     const { callers, grants } = this.#parts;
     const { principal } = await callers.identify(request);
     if (!principal)
@@ -189,7 +191,7 @@ export class Redemptions {
       await grants.ensureSession(grant);
       return principal;
     }
-    // the grant does not vouch for the session that the request claims
+    // the grant is not bound to a session, so the one that the request names is not believed
     const { sessionId: _claimed, ...holder } = principal;
     return holder;
   }
@@ -223,13 +225,13 @@ export class Redemptions {
     const { status } = chosen;
     const transferEnd = { entry, release };
     if (grant.use !== "lease")
-      return { status, headers, transfer: transfers.of(opened, transferEnd) };
+      return { status, headers, transfer: transfers.open(opened, transferEnd) };
     const charged = leaseCharge(claimedBodyOf(chosen).bytes);
     const settle = (sentBytes: number): void => {
       const unsent = charged - leaseCharge(sentBytes);
       if (unsent > 0) grants.refund(grant, unsent).catch(onError);
     };
-    return { status, headers, transfer: transfers.of(opened, { ...transferEnd, settle }) };
+    return { status, headers, transfer: transfers.open(opened, { ...transferEnd, settle }) };
   }
 
   /** Sends the client to the URL that a provider gave in place of bytes; throws any other error. */
@@ -240,12 +242,12 @@ export class Redemptions {
     error: unknown,
   ): Promise<Reply> {
     const { grants, mounts, transfers } = this.#parts;
-    const { place, uri } = grant.find(mounts);
-    const { url, info } = providedTarget(place.mount, error);
+    const { place, uri } = grant.resourceIn(mounts);
+    const { url, info } = targetOrRethrow(place.mount, error);
     ensurePinned(grant, info);
     const { size = unknownSize } = info;
     entry.facts.mode = "redirect";
-    await entry.admit();
+    await entry.recordBegun();
     await grants.claim(grant, { principal: tag, body: { bytes: size, size }, hasBytes: true });
     entry.end("issued");
     transfers.charge(tag, info.size ?? 0);
@@ -296,12 +298,11 @@ function linkRefusal(refusal: Reply, accept: string | undefined): Reply {
   return { status: refusal.status, headers: [...headers, ...shieldHeaders], text };
 }
 
-const deadLink = problem(404, {
-  detail: "The link has expired or is invalid: ask for a new one.",
-});
+const deadLinkText = "This link is invalid or has expired. Ask for a new one.";
+const deadLink = problem(404, { detail: deadLinkText });
 
 const sentences: Readonly<Record<number, string>> = {
-  404: "This link is invalid or has expired. Ask for a new one.",
+  404: deadLinkText,
   410: "The file has changed since this link was made. Ask for a new one.",
 };
 

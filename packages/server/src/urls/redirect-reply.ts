@@ -43,7 +43,10 @@ interface ProvidedTarget {
 }
 
 /** The URL that a provider gave in place of bytes. Throws every other error, and `internal` for a URL that clients may not be sent to. */
-export function providedTarget({ mapper, redirectOrigins }: Mount, error: unknown): ProvidedTarget {
+export function targetOrRethrow(
+  { mapper, redirectOrigins }: Mount,
+  error: unknown,
+): ProvidedTarget {
   if (!(error instanceof RedirectError)) throw error;
   const { url, info } = error;
   if (redirectOrigins !== "storage" && isRedirectTarget(url, redirectOrigins)) return { url, info };

@@ -61,7 +61,7 @@ async function selectorOf(
   if ("grant" in revocation) return { id: revocation.grant };
   if ("principal" in revocation) return { principal: tagOf(revocation.principal)! };
   if ("resource" in revocation)
-    return { resource: resourceTag(mounts.find(revocation.resource).name) };
+    return { resource: resourceTag(mounts.placeOf(revocation.resource).name) };
   try {
     return { id: (await openedBy(grants, revocation.token, now)).id };
   } catch (error) {

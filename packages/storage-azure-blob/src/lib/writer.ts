@@ -7,7 +7,7 @@ import {
   createWriter,
   ensureWritable,
   formatIfMatch,
-  publishIf,
+  asPrecondition,
   publishOnce,
   repeaterOf,
   type ServiceCall,
@@ -157,7 +157,7 @@ export async function publishBlob(
     const publication = request(upload, (abortSignal) =>
       send({ conditions, blobHTTPHeaders, abortSignal, ...(isConditional && { metadata }) }),
     );
-    const facts = await publishIf({ ifMatch }, operation, publication);
+    const facts = await asPrecondition({ ifMatch }, operation, publication);
     // without a tag it is the response of something else, and nothing was written
     if (facts.etag) return facts;
     throw new SluiceError("unavailable", `${operation}: the answer does not name the blob`);

@@ -14,7 +14,7 @@ import { within } from "@sluice/core/internal";
 import type { WriteOptions } from "@sluice/storage";
 import {
   formatIfMatch,
-  publishIf,
+  asPrecondition,
   publishOnce,
   repeaterOf,
   toStrongEtag,
@@ -68,7 +68,7 @@ export async function putObject(
       ChecksumAlgorithm: "SHA256",
     });
     const call = { operation, signal, timeoutMs: longMs };
-    return ensureTag(await publishIf(target, operation, calls.send(command, call)), operation);
+    return ensureTag(await asPrecondition(target, operation, calls.send(command, call)), operation);
   };
   const find = async (): Promise<string | undefined> => {
     const head = calls.send(new HeadObjectCommand(address), { operation, signal });
@@ -195,7 +195,10 @@ function driveUpload(
           MultipartUpload: { Parts: completed },
         });
         const call = { operation, signal, timeoutMs: longMs };
-        return ensureTag(await publishIf(target, operation, calls.send(command, call)), operation);
+        return ensureTag(
+          await asPrecondition(target, operation, calls.send(command, call)),
+          operation,
+        );
       };
       // if the upload has ended and the object is of its parts, an earlier try completed it, or a writer with the same bytes
       const find = async (): Promise<string | undefined> => {

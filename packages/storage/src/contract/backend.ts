@@ -10,10 +10,10 @@ import type { UnlistedCounts } from "./unlisted.ts";
  * `signal.reason` after an abort (abort-mid-body). Backends reject at once and never sleep or retry
  * (failure-at-once): the wrappers of this package do that, once. Names in parentheses are rules of the conformance kit.
  *
- * A key is literal text: no sign in it has a meaning, and no case or form of a letter stands for another one, unless the
- * service itself takes them for one (key-near, key-confusable). `write`, `writeInSteps` and `remove` take the same spelling
- * (write-spelling, steps-spelling). Another process sees what this one has written or removed, as far as the service is
- * consistent (write-process).
+ * A key is literal text: no character in it has a special meaning, and no case or form of a letter stands for another
+ * one, unless the service itself takes them for one (key-near, key-confusable). `write`, `writeInSteps` and `remove`
+ * take the same spelling (write-spelling, steps-spelling). Another process sees what this one has written or removed,
+ * as far as the service is consistent (write-process).
  */
 export interface StorageBackend {
   /** Short stable name that starts messages: "fs", "s3", "azure-blob", "graph" (failure-message). Never shown to clients. */
@@ -136,7 +136,10 @@ export interface Digests {
 export interface OpenOptions extends CallOptions {
   /** Which bytes; the whole object when absent. Exact at every offset (range-aligned, range-every, range-large). */
   readonly range?: ByteRange;
-  /** Strong etag without quotes that the object must still have, sign by sign, else `precondition_failed` (condition-stale). */
+  /**
+   * Strong etag without quotes that the object must still have, character by character, else `precondition_failed`
+   * (condition-stale).
+   */
   readonly ifMatch?: string;
 }
 
@@ -149,8 +152,8 @@ export interface OpenedObject extends Source {
   /** The range delivered, resolved; absent for a whole object (range-clamped, open-bytes). */
   readonly range?: Required<ByteRange>;
   /**
-   * The version that the response with the bytes names, if `info` is of another response. Bytes of two
-   * answers belong together only if both name the same (answer-remarked).
+   * Etag of the response that carries the bytes, if `info` comes from a different response. Bytes of two answers belong
+   * together only if both name the same (answer-remarked).
    */
   readonly validator?: string;
 }
@@ -282,7 +285,7 @@ export interface StepEnd {
 export interface StepWriter {
   /** Opaque, at most 1 KiB of visible ASCII, good in every process. */
   readonly id: string;
-  /** Bytes that were kept when this step began: its first byte is the one behind them. */
+  /** Bytes that were kept when this step began: it begins at the next byte. */
   readonly offset: number;
   /** Takes the next chunk of any size, which is the writer's from then on (steps-sizes). A failure ends the step and leaves what is kept. */
   write(chunk: Uint8Array): Promise<void>;

@@ -13,7 +13,7 @@ export function withBody(faces: Faces, makeBody: () => ReadableStream<Uint8Array
   return new OpenedFaces(faces, makeBody);
 }
 
-/** A class: its own getter in each object would cost more than the rest of opening a small file. */
+/** A class rather than closures, because every response with bytes makes one. */
 class OpenedFaces implements OpenedObject {
   readonly info: OpenedObject["info"];
   declare readonly body: ReadableStream<Uint8Array>;

@@ -20,9 +20,9 @@ export interface ServiceCallOptions<T> {
 }
 
 /**
- * Calls a service once, with a deadline (`timeout`). An abort rejects at once with `signal.reason`,
- * whatever the SDK awaits: credentials and adapters need not listen to signals. `send` gets a
- * signal that aborts when the call failed, and not before: a body in the response outlasts the call.
+ * Calls a service once, with a deadline (`timeout`). An abort rejects at once with `signal.reason`, whatever the SDK
+ * awaits: credentials and adapters need not listen to signals. `send` gets a signal that aborts only if the call fails:
+ * the body of a successful response is still being read after the call.
  */
 export async function callService<T>(
   { operation, signal, timeoutMs = 60_000 }: ServiceCall,

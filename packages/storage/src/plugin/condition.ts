@@ -63,7 +63,7 @@ export async function unlessMissing<T>(call: Promise<T>): Promise<T | undefined>
  * The result of a conditional publication. A missing object is not the requested version: with
  * `ifMatch`, `not_found` becomes `precondition_failed`.
  */
-export async function publishIf<T>(
+export async function asPrecondition<T>(
   { ifMatch }: Conditions,
   operation: string,
   publication: Promise<T>,

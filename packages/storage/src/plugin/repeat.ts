@@ -12,9 +12,8 @@ export function repeaterOf(
 }
 
 /**
- * Makes an object with a request that may have worked although its response was lost: the second try is then refused by the
- * object that the first one made. So after a lost response, a refusal is an error only if `find` gives nothing: it gives the
- * object if this writer made it.
+ * Makes an object. If the response to the first try was lost, the object it made causes the second try to be refused.
+ * So after a lost response, a refusal is resolved by `find`: it gives the object if this writer made it.
  */
 export function publishOnce<T>(
   repeat: Repeat,

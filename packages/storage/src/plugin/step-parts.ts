@@ -4,7 +4,7 @@ import type { StepDriver } from "./step-writer.ts";
 import type { WriteDriver } from "./writer.ts";
 
 /** The calls of a service that takes an object in parts. {@link createPartDriver} calls one method at a time. */
-export interface PartSteps {
+export interface PartCalls {
   /** Sends a part that others follow; `sent` went before it. Its bytes do not change until this settles. */
   send(part: Uint8Array, sent: number): Promise<void>;
   /** Makes the object of the parts that were `sent` and the last one, which is the whole object when none were. */
@@ -30,7 +30,7 @@ export interface PartOptions {
  * the memory it takes. A full part waits until there is more, since it may be the only one.
  */
 export function createPartDriver(
-  steps: PartSteps,
+  steps: PartCalls,
   { operation, size, partBytes: least, maxParts }: PartOptions,
 ): WriteDriver {
   const partBytes = Math.max(least, Math.ceil((size ?? 0) / maxParts));
@@ -112,7 +112,7 @@ export function toPartGrid(partBytes: number, maxParts: number): PartGrid {
 }
 
 /** The calls of a service that takes an object in parts. {@link createStepPartDriver} calls one method at a time. */
-export interface StepParts {
+export interface StepPartCalls {
   /** Keeps part `number`, from 0. Its bytes do not change until this settles. */
   send(number: number, part: Uint8Array): Promise<void>;
   /** Makes the object of the first `count` parts and a last one, which may be empty. */
@@ -135,7 +135,7 @@ export interface StepPartOptions {
  * the memory it takes. Bytes that do not fill a part are the rest of the step.
  */
 export function createStepPartDriver(
-  parts: StepParts,
+  parts: StepPartCalls,
   { operation, grid, count: kept }: StepPartOptions,
 ): StepDriver {
   let filling: Uint8Array | undefined;

@@ -28,7 +28,7 @@ export interface WriterOptions {
 }
 
 /**
- * Creates the writer of an object over four steps of a service: `open` makes the driver, which appends, publishes and
+ * Creates the writer of an object over the calls of a service: `open` makes the driver, which appends, publishes and
  * releases. The writer owns the life cycle: open, committing, ended. `open` gets a signal that aborts when the writer
  * ends without an object, so that requests in progress end at once.
  *

@@ -80,7 +80,7 @@ export function withValidation(
         const expected = { operation, bytes: expectedBytes(opened), wait };
         return withBody(opened, () => createFlowBody(countedFlow(flowOf(opened.body), expected)));
       };
-      return withKept(checked, wholeOnes(open.inMemory));
+      return withKept(checked, validatedFind(open.inMemory));
     },
 
     list:
@@ -190,8 +190,11 @@ function ensureAnswer(
     throw new SluiceError("corrupt", `${operation}: the bytes are not as many as were promised`);
 }
 
-/** A key that is not legal, and what is not as long as it says, are left to the operation, which refuses them. */
-function wholeOnes(find: FindKept | undefined): FindKept | undefined {
+/**
+ * Gives an object from memory only if its key is legal and its length is right. The rest is left to `open`, which
+ * refuses it.
+ */
+function validatedFind(find: FindKept | undefined): FindKept | undefined {
   if (!find) return undefined;
   return (key) => {
     const object = isLegal(key) ? find(key) : undefined;

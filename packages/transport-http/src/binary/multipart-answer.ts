@@ -103,7 +103,7 @@ function whole(
     ],
     transfer: {
       source: { body },
-      bytes: contentLength,
+      promisedBytes: contentLength,
       end(result) {
         written.end(result);
         done();

@@ -136,7 +136,7 @@ export function withBinary<Handler extends McpFetchHandler>(
     headers.set("content-type", "application/json");
     headers.delete("content-length");
     const plain = new Request(url, { method, headers, signal, body: JSON.stringify(call) });
-    http.carryTo(plain);
+    http.tie(plain);
     return exchange({ http, request: plain, call, mcpOptions, parts });
   }
 

@@ -39,7 +39,7 @@ export function createStreamCall(
   return async (original, call, mcpOptions, exchange) => {
     if (isMisnamed(original, call)) return errorResponse(400, headerMismatch, { id: call.id });
     const request = withSdkAccept(original);
-    if (request !== original) exchange.carryTo(request);
+    if (request !== original) exchange.tie(request);
     const slot = exchange.openSlot(request, {
       capabilities: capabilities.of(request.headers.get("mcp-session-id")),
     });

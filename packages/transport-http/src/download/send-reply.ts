@@ -91,7 +91,12 @@ async function sendTransfer(
     if (bytes) await outflow.end(bytes);
     else if (file && file.end > file.start)
       await pumpFile(file, outflow, { pool: sharedPool, begin });
-    else await pumpBody(source.body, outflow, { bytes: transfer.bytes, pool: sharedPool, begin });
+    else
+      await pumpBody(source.body, outflow, {
+        bytes: transfer.promisedBytes,
+        pool: sharedPool,
+        begin,
+      });
     const outcome = outflow.isBroken ? "aborted" : "complete";
     transfer.end({ outcome, bytes: outflow.sentBytes });
   } catch (error) {
@@ -118,7 +123,7 @@ export async function untilTaken(res: ServerResponse, options: OutflowOptions): 
  */
 function sendAtOnce(res: ServerResponse, reply: Reply, transfer: ReplyTransfer): boolean {
   const bytes = transfer.source.bytes!;
-  if (transfer.bytes !== undefined && transfer.bytes !== bytes.byteLength)
+  if (transfer.promisedBytes !== undefined && transfer.promisedBytes !== bytes.byteLength)
     throw new RangeError("http: the bytes in memory do not have the promised size");
   writeHead(res, reply);
   const { socket } = res;

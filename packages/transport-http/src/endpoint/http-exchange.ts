@@ -1,5 +1,5 @@
 import type { McpHandlerRequestOptions } from "@modelcontextprotocol/server";
-import { Exchange, ownExchangeOf } from "@sluice/server/internal";
+import { Exchange, exchangeTiedTo } from "@sluice/server/internal";
 import type { Admission, EndpointRouter, Route } from "./router.ts";
 
 /** Lets the handlers behind answer a request, with the headers that it has by now. */
@@ -29,12 +29,12 @@ export class HttpExchange extends Exchange {
 
   /** The exchange of a request: found again behind layers of others, else a new one. */
   static of(request: Request): HttpExchange {
-    const ownExchange = ownExchangeOf(request);
+    const ownExchange = exchangeTiedTo(request);
     if (ownExchange instanceof HttpExchange) return ownExchange;
     const exchange = new HttpExchange(request, ownExchange);
     if (ownExchange) {
       exchange.slot = ownExchange.slot;
-      exchange.carryTo(request);
+      exchange.tie(request);
     }
     return exchange;
   }

@@ -12,7 +12,7 @@ export interface PlainRequest {
    * not know it.
    */
   readonly address?: string | undefined;
-  /** Access token that the host's middleware verified. */
+  /** Access token that the app's middleware verified. */
   readonly authInfo?: AuthInfo | undefined;
   /** Aborts when the connection closes. */
   readonly signal?: AbortSignal | undefined;

@@ -18,8 +18,8 @@ export interface Route {
   /** `mcp` is the endpoint itself; all others lie below it. */
   readonly kind: "mcp" | "resume" | "stream" | "link" | "slot" | "page";
   /**
-   * What lets a request in. `bearer`: the caller's access token, which the host verifies. `url`: the token in the URL,
-   * which the route verifies.
+   * What lets a request in. `bearer`: the caller's access token, verified by the app's middleware. `url`: the token in
+   * the URL, which the route verifies.
    */
   readonly credential: "bearer" | "url";
   /** What pages of other origins may do. Absent: nothing. */

@@ -39,7 +39,7 @@ export function replyOf(response: Response): Reply | undefined {
 function bodyOf(transfer: ReplyTransfer): ReadableStream<Uint8Array> {
   let reader: ReadableStreamDefaultReader<Uint8Array> | undefined;
   let sentBytes = 0;
-  const { bytes } = transfer;
+  const { promisedBytes } = transfer;
   const fail = (error: unknown): never => {
     transfer.end({ outcome: "failed", bytes: sentBytes, error });
     throw error;
@@ -51,12 +51,15 @@ function bodyOf(transfer: ReplyTransfer): ReadableStream<Uint8Array> {
         const { done, value } = await reader.read().catch(fail);
         if (!done) {
           sentBytes += value.byteLength;
-          if (bytes === undefined || sentBytes <= bytes) return controller.enqueue(value);
+          if (promisedBytes === undefined || sentBytes <= promisedBytes)
+            return controller.enqueue(value);
           void reader.cancel().catch(() => {});
-          return fail(new Error(`http: the source gave more than the promised ${bytes} bytes`));
+          return fail(
+            new Error(`http: the source gave more than the promised ${promisedBytes} bytes`),
+          );
         }
-        if (bytes !== undefined && sentBytes < bytes)
-          fail(new Error(`http: the source gave ${sentBytes} of ${bytes} promised bytes`));
+        if (promisedBytes !== undefined && sentBytes < promisedBytes)
+          fail(new Error(`http: the source gave ${sentBytes} of ${promisedBytes} promised bytes`));
         transfer.end({ outcome: "complete", bytes: sentBytes });
         controller.close();
       },

@@ -99,7 +99,7 @@ export function startInOrder(res: ServerResponse, socket: Socket, start: () => v
   marks.push(bytesRead);
   res.once("socket", () => {
     marks.shift();
-    // first what ends with the response before gives its place back
+    // first what ends with the response before releases its permit
     setImmediate(() => {
       if (!res.destroyed) start();
     });

@@ -35,7 +35,9 @@ export function largeJsonAccount(): (
 }
 
 /** What is noted of a request whose answer is sent here. */
-export type AnswerNotes = Required<Pick<RequestNotes, "answers">> & { readonly unsent: ByteLease };
+export type AnswerNotes = Required<Pick<RequestNotes, "sentListener">> & {
+  readonly unsent: ByteLease;
+};
 
 /** The account of one handler: opens the part of one response, which is given back when it is closed. */
 export function unsentAccount(
@@ -62,11 +64,11 @@ export function unsentAccount(
     if (isOver) unsent.release();
     // "close" comes when the network has taken the last byte, and when it never will
     else res.once("close", close);
-    const keep = (_id: string | number, release: () => void): void => {
+    const onSent = (_id: string | number, release: () => void): void => {
       if (isOver) release();
       else releases.add(release);
     };
-    return { answers: { keep }, unsent };
+    return { sentListener: { onSent }, unsent };
   };
 }
 

@@ -180,9 +180,9 @@ export function toNodeHandler(
         large: openLarge(res, clientOf(req, client)),
       }));
     else request = await toWebRequest(unmounted(req), parsedBody, { signal, maxRequestBodySize });
-    const { unsent, answers } = openUnsent(res, clientOf(req, client));
-    const exchange = new HttpExchange(request, { address, answers, unsent });
-    exchange.carryTo(request);
+    const { unsent, sentListener } = openUnsent(res, clientOf(req, client));
+    const exchange = new HttpExchange(request, { address, sentListener, unsent });
+    exchange.tie(request);
     exchange.body = body;
     res.once("close", shareRequest(request));
     // the layers inside rely on it and do not route again
@@ -290,7 +290,9 @@ async function authenticateFirst(
   });
 }
 
-/** A request of `node:http` as plain values. A class: an object with a getter of its own for each request would be slow. */
+/**
+ * A request of `node:http` as plain values. A class rather than closures, because every response with bytes makes one.
+ */
 class NodePlainRequest implements PlainRequest {
   readonly method: string;
   /** Names come from us, never from the request; lists are joined by Node already. */

@@ -3,7 +3,7 @@ import type { BinaryLimits } from "@sluice/binary-transfer/internal";
 import { cancelledBy, EXTENSION_ID, readRpc, TurnQueue } from "@sluice/core/internal";
 import { SluiceError } from "@sluice/core";
 import { isForwarded, ReaderWatch } from "@sluice/core/internal/node";
-import type { ByteLease, AnswerKeeper } from "@sluice/server/internal";
+import type { ByteLease, SentListener } from "@sluice/server/internal";
 import type { JSONRPCMessage, RequestId, Transport } from "@modelcontextprotocol/server";
 import type { RawData, WebSocket } from "ws";
 import { createBinaryChannel, type BinaryChannel } from "../binary/binary-channel.ts";
@@ -220,11 +220,11 @@ export class ServerChannel implements Transport {
 }
 
 /** Keeps what the responses of one connection hold until they are sent. */
-export class SentAnswers implements AnswerKeeper {
+export class SentAnswers implements SentListener {
   readonly #kept = new Map<RequestId, (() => void)[]>();
   #isClosed = false;
 
-  keep(id: RequestId, release: () => void): void {
+  onSent(id: RequestId, release: () => void): void {
     if (this.#isClosed) return release();
     const others = this.#kept.get(id);
     if (others) others.push(release);

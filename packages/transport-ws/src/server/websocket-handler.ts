@@ -198,7 +198,7 @@ export function createWebSocketHandler(
       authInfo,
       request() {
         const upgraded = upgradeRequest(headers, endpoint.httpUrl, controller.signal);
-        noteRequest(upgraded, { address, answers: channel.answers, isLasting: true });
+        noteRequest(upgraded, { address, sentListener: channel.answers, isLasting: true });
         return upgraded;
       },
       onError,

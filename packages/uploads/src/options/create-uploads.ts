@@ -301,7 +301,7 @@ async function recordConfirmation(
   const principal = tagOfOwner(ownerOf(owner));
   const entry = host.beginAudit({ action: "upload", step: "confirm", grant: uploadId, principal });
   try {
-    await entry.admit();
+    await entry.recordBegun();
     const files = await entry.run(work);
     await entry.conclude("complete", { bytes: files.reduce((sum, { size }) => sum + size, 0) });
     return files;

@@ -44,7 +44,7 @@ export function createPageRoutes(
   function throttled(request: PlainRequest, error: unknown): Promise<unknown> {
     const { address, authInfo } = request;
     const caller = { header: (name: string) => request.header(name), address, authInfo };
-    return failures.throttle(error, addressOf(caller), request.signal);
+    return failures.errorToReport(error, addressOf(caller), request.signal);
   }
 
   async function show(request: PlainRequest, token: string): Promise<Reply> {

@@ -93,7 +93,7 @@ export function createUploadRoutes(
     async function refuse(error: unknown): Promise<Reply> {
       const reportedError = isHolder
         ? error
-        : await host.failures.throttle(error, address, request.signal);
+        : await host.failures.errorToReport(error, address, request.signal);
       const reason = codeOf(error);
       const isGone = reason === "interrupted" || request.signal?.aborted === true;
       const outcome = isGone ? "aborted" : faults.has(reason) ? "failed" : "denied";

@@ -216,7 +216,7 @@ function refusal(
   ctx: ServerContext,
   onError: (error: unknown) => void,
 ): CallToolResult {
-  const { text, isOurs } = toolFault(error, uploadsOrigin);
-  if (isOurs && !ctx.mcpReq.signal.aborted) onError(error);
+  const { text, isServerFault } = toolFault(error, uploadsOrigin);
+  if (isServerFault && !ctx.mcpReq.signal.aborted) onError(error);
   return { isError: true, content: [{ type: "text", text }] };
 }

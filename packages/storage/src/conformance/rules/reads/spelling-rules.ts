@@ -163,7 +163,8 @@ export const spellingRules: readonly Rule[] = [
   }),
   rule({
     id: "list-prefix-literal",
-    sentence: "no sign in a prefix has a meaning, no case and no form of a letter is another one",
+    sentence:
+      "no character in a prefix has a special meaning, no case and no form of a letter is another one",
     async check(fixture) {
       const { backend, traits, put } = fixture;
       const names = literalKeys.filter((key) => !traits?.refuses?.(key));

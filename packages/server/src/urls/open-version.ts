@@ -34,8 +34,11 @@ export interface ChosenVersion {
   readonly opened?: OpenedObject;
 }
 
-/** Chooses what to answer with, and opens it where that is bytes. A plain GET costs storage one call. */
-export async function chooseVersion(
+/**
+ * Evaluates the conditions and the range, checks the version, and opens the bytes if any are to be sent. A plain GET
+ * costs storage one call.
+ */
+export async function openVersion(
   storage: AuthorizedStorage,
   { key, grant }: GrantedObject,
   { method, header, signal }: DownloadRequest,
@@ -79,7 +82,10 @@ export function isPlain({ method, header }: Pick<DownloadRequest, "method" | "he
   return method === "GET" && header("range") === undefined && !isConditional(header);
 }
 
-/** Whether all ranges are surely of one version; if storage names none they may not be, and only the whole is sent. */
+/**
+ * True if all ranges are certain to come from one version. Without an etag they are not, and only the whole object is
+ * sent.
+ */
 export function isOneVersion(grant: OpenGrant, { etag }: ObjectInfo): boolean {
   return etag !== undefined && !grant.isUnversioned();
 }
@@ -111,7 +117,9 @@ function isConditional(header: DownloadRequest["header"]): boolean {
   return conditionFields.some((name) => header(name.toLowerCase()) !== undefined);
 }
 
-/** What the conditions of a request make of it, in the order of RFC 9110 §13.2.2; `undefined` if they let it pass. */
+/**
+ * The status that the conditions lead to, in the order of RFC 9110 §13.2.2; `undefined` if they let the request pass.
+ */
 function conditionalStatus(
   { lastModified }: ObjectInfo,
   tag: string | undefined,
