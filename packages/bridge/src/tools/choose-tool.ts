@@ -30,7 +30,7 @@ export function isAsText({ as }: Members): boolean {
 
 /**
  * The tool of this name, or the only one that says that it takes files. Throws `not_found` for a name of none, and
- * `invalid_argument` where the call must say more.
+ * `invalid_argument` if the call must say more.
  */
 export function chooseTool(tools: readonly Members[], named: NamedTaker): Taker {
   const { tool: name } = named;
