@@ -1,6 +1,6 @@
 // Fails when a program of ours parses the target of a request by itself: `new URL("//", base)` throws, and an
 // exception in a listener ends its process. `readTarget` of core reads any target and never throws.
-import { readdirSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseSync } from "vite";
@@ -77,9 +77,9 @@ function visit(node, see) {
 
 /** Programs of the repository; servers of tests end with their test. */
 function sources(root) {
-  const folders = ["packages", "apps", "templates"].flatMap((folder) =>
-    readdirSync(join(root, folder)).map((name) => join(folder, name, "src")),
-  );
+  const folders = ["packages", "apps", "templates"]
+    .flatMap((folder) => readdirSync(join(root, folder)).map((name) => join(folder, name, "src")))
+    .filter((folder) => existsSync(join(root, folder)));
   return [...folders, "e2e/graph-emulator/src", "tools"].flatMap((folder) =>
     readdirSync(join(root, folder), { recursive: true })
       .filter((file) => /\.m?ts$|\.mjs$/.test(file) && !file.startsWith("test/"))

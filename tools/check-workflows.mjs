@@ -15,7 +15,7 @@ const schemas = [
   ["github-workflow", /^\.github\/workflows\/.*\.yml$/],
   ["dependabot-2.0", /^\.github\/dependabot\.yml$/],
   ["github-issue-forms", /^\.github\/ISSUE_TEMPLATE\/(?!config).*\.yml$/],
-  ["mcpb-manifest-v0.3", /^apps\/desktop\/manifest\.json$/],
+  ["mcpb-manifest-v0.3", /^templates\/claude-desktop\/manifest\.json$/],
 ];
 
 /** A function that gives the findings of a schema in a value, each with its place. */
@@ -89,7 +89,7 @@ function checkRepository() {
   const files = readdirSync(join(root, ".github"), { recursive: true }).map((path) =>
     join(".github", path),
   );
-  const paths = [...files, "apps/desktop/manifest.json"].filter((path) =>
+  const paths = [...files, "templates/claude-desktop/manifest.json"].filter((path) =>
     existsSync(join(root, path)),
   );
   const { scripts } = JSON.parse(read("package.json"));

@@ -60,7 +60,7 @@ function versionedFiles(names) {
   const manifests = names.map((name) => `packages/${name}/package.json`);
   const others = [
     "server.json",
-    "apps/desktop/manifest.json",
+    "templates/claude-desktop/manifest.json",
     "templates/storage-plugin/package.json",
   ];
   const paths = [...manifests, ...others.filter((path) => existsSync(join(root, path)))];

@@ -5,7 +5,7 @@ import { packageManifest } from "../pack.mjs";
 const read = (path) => JSON.parse(readFileSync(path, "utf8"));
 const command = packageManifest("sluice");
 const registry = read("server.json");
-const bundle = read("apps/desktop/manifest.json");
+const bundle = read("templates/claude-desktop/manifest.json");
 
 test("the MCP registry gets the name, the version and the command of the package", () => {
   expect(registry.name).toBe(command.mcpName);
