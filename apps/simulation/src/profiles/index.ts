@@ -1,0 +1,6 @@
+import type { Profile } from "../run/profile.ts";
+import { savesCrashes } from "./saves-crashes.ts";
+import { savesVersions } from "./saves-versions.ts";
+
+/** All profiles. */
+export const profiles: readonly Profile[] = [savesVersions, savesCrashes];
