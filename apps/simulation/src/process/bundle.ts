@@ -21,7 +21,7 @@ const standIns: ReadonlyMap<string, string> = new Map([
 ]);
 
 /** Libraries that take long to evaluate: processes share them. All others are a part of the bundle. */
-const isLarge = /^(?:@modelcontextprotocol\/|zod\/|file-type\/)/;
+const isLarge = /^(?:@modelcontextprotocol\/|zod\/)/;
 
 /** Bundles the sources of the product with some edits. */
 export async function bundleProduct(edits: readonly Edit[]): Promise<ProductBundle> {

@@ -27,45 +27,12 @@ export const savesCrashes: Profile = {
       ],
     },
     {
-      name: "a record tells bytes that are not durable",
-      runs: 200,
-      edits: [
-        {
-          file: "client/src/save/resume-record.ts",
-          from: "    await this.#part.sync();\n",
-          to: "",
-        },
-      ],
-    },
-    {
       name: "the name of a saved file is not made durable",
       runs: 60,
       edits: [
         {
           file: "client/src/save/save-target.ts",
           from: "  await handle?.sync().catch(() => {});\n",
-          to: "",
-        },
-      ],
-    },
-    {
-      name: "kept bytes of another version are resumed",
-      runs: 200,
-      edits: [
-        {
-          file: "client/src/save/save-opened.ts",
-          from: "const same = uri === wanted.uri && etag === wanted.etag && size === wanted.size;",
-          to: "const same = uri === wanted.uri;",
-        },
-      ],
-    },
-    {
-      name: "a part file that another process writes is taken over",
-      runs: 200,
-      edits: [
-        {
-          file: "client/src/save/save-opened.ts",
-          from: "if (leftoverRecord?.writer && mayRun(leftoverRecord.writer)) return undefined;",
           to: "",
         },
       ],

@@ -1,3 +1,4 @@
+import type { Principal } from "@sluice/core";
 import type { Handler } from "@sluice/transport-http";
 import type { SluiceOptions, Telemetry } from "@sluice/server";
 import { type Life, Machine } from "../process/machine.ts";
@@ -173,9 +174,12 @@ function streamCounter(countStreams: (change: number) => void): Telemetry {
   };
 }
 
-function principalOf(authorization: string | undefined) {
+function principalOf(authorization: string | undefined): Principal | undefined {
   const subject = /^Bearer (\w+)$/.exec(authorization ?? "")?.[1];
-  return subject === undefined
-    ? undefined
-    : { issuer: "https://id.sim", subject, clientId: "simulated" };
+  return subject === undefined ? undefined : principalFor(subject);
+}
+
+/** The principal of a bearer token, which is its subject. */
+export function principalFor(subject: string): Principal {
+  return { issuer: "https://id.sim", subject, clientId: "simulated" };
 }
