@@ -6,7 +6,7 @@ import type { Edit } from "./edits.ts";
 export type Product = typeof import("../product.ts");
 
 /** Globals that a process has its own of; all others are those of this program. */
-export const ownGlobals = [
+const ownGlobals = [
   "globalThis",
   "Date",
   "performance",
