@@ -93,6 +93,8 @@ const tasks = {
   install() {},
   demo: () => program("apps/demo-server/src/demo.ts", ...rest),
   cluster: () => program("apps/cluster/src/cluster.ts", ...rest),
+  simulate: () => program("apps/simulation/src/main.ts", ...rest),
+  "simulate:night": () => program("apps/simulation/src/main.ts", "--hours", "8", ...rest),
   bench: () => program("apps/bench/src/main.ts", ...rest),
   async test() {
     await runStaticChecks();

@@ -1,0 +1,148 @@
+import { describe, expect, test } from "vitest";
+import { Disk } from "../src/services/disk.ts";
+import { Scripts } from "../src/services/lua.ts";
+import { RedisData } from "../src/services/redis-data.ts";
+import { Faults } from "../src/world/faults.ts";
+import { createRandom } from "../src/world/random.ts";
+import { World } from "../src/world/world.ts";
+
+test("random numbers of a text are the same on every machine", () => {
+  const random = createRandom("a text");
+  expect([random.int(0, 999), random.int(0, 999), random.int(0, 999)]).toEqual([161, 625, 695]);
+});
+
+describe("world", () => {
+  test("events happen in the order of their times, and none of an owner that is over", () => {
+    const world = new World("test");
+    const seen: string[] = [];
+    const owner = { isOver: false, enter: () => {} };
+    world.after(20, () => seen.push("last"));
+    world.after(10, () => (owner.isOver = true));
+    world.after(10, () => seen.push("of the owner"), owner);
+    world.after(5, () => seen.push("first"), owner);
+    world.after(7, () => seen.push("cancelled"))();
+    expect(world.run(() => seen.length === 2, 1_000)).toBe("done");
+    expect(seen).toEqual(["first", "last"]);
+    expect(world.now).toBe(20);
+  });
+
+  test("a fault that is left out changes no other one", () => {
+    const strikes = (left: ReadonlySet<string>): string[] => {
+      const faults = new Faults(new World("test"), left);
+      faults.use({ "request lost": 0.5 });
+      for (let at = 0; at < 20; at++) faults.strike("request lost", "c0");
+      return faults.happened;
+    };
+    const all = strikes(new Set());
+    const [first] = all;
+    expect(strikes(new Set([first!]))).toEqual(all.slice(1));
+  });
+});
+
+describe("disk", () => {
+  test("a power loss takes names and bytes that were not synced", () => {
+    const world = new World("test");
+    const disk = new Disk(world, new Faults(world, new Set()));
+    const node = disk.create(0o600);
+    disk.link("/tmp/a", node, "open");
+    disk.sync(disk.find("/tmp")!);
+    disk.write(node, Buffer.from("durable"), 0, "/tmp/a");
+    disk.sync(node);
+    disk.write(node, Buffer.from("!"), 7, "/tmp/a");
+    disk.link("/tmp/b", disk.create(0o600), "open");
+    const outcomes = new Set<string>();
+    for (let seed = 0; seed < 20; seed++) {
+      disk.losePower(createRandom(`power ${seed}`));
+      outcomes.add(node.bytes.toString());
+    }
+    expect([...outcomes].every((text) => text.startsWith("durable"))).toBe(true);
+    expect(disk.find("/tmp/a")).toBe(node);
+  });
+
+  test("a full disk takes what fits, and then nothing", () => {
+    const world = new World("test");
+    const disk = new Disk(world, new Faults(world, new Set()));
+    const node = disk.create(0o600);
+    disk.freeBytes = 3;
+    expect(disk.write(node, Buffer.from("12345"), 0, "a")).toBe(3);
+    expect(() => disk.write(node, Buffer.from("45"), 3, "a")).toThrow("ENOSPC");
+  });
+});
+
+describe("redis", () => {
+  test("runs a script as one step, with commands and their replies", () => {
+    const data = new RedisData(() => 0);
+    const scripts = new Scripts((command, args) => data.run(command, args));
+    const text =
+      "redis.call('HSET', KEYS[1], 'a', ARGV[1]) return {redis.call('HGET', KEYS[1], 'a'), 7, false}";
+    expect(scripts.run("script", text, ["key"], ["value"])).toEqual(["value", 7, null]);
+    expect(() => scripts.run("other", "return redis.call('NEVER')", [], [])).toThrow(
+      "unknown command",
+    );
+  });
+
+  test.each<[string, readonly (readonly string[])[], unknown]>([
+    [
+      "a key that ends",
+      [
+        ["SET", "k", "v", "PX", "5"],
+        ["PTTL", "k"],
+      ],
+      5,
+    ],
+    [
+      "a range by rank",
+      [
+        ["ZADD", "z", "2", "b"],
+        ["ZADD", "z", "1", "a"],
+        ["ZRANGE", "z", "0", "-1"],
+      ],
+      ["a", "b"],
+    ],
+    [
+      "a range with scores",
+      [
+        ["ZADD", "z", "1", "a"],
+        ["ZRANGE", "z", "0", "0", "WITHSCORES"],
+      ],
+      ["a", "1"],
+    ],
+    [
+      "a limit",
+      [
+        ["ZADD", "z", "1", "a"],
+        ["ZRANGEBYSCORE", "z", "-inf", "5", "LIMIT", "0", "1"],
+      ],
+      ["a"],
+    ],
+    [
+      "a counter",
+      [
+        ["HINCRBY", "h", "n", "4"],
+        ["HINCRBY", "h", "n", "-1"],
+      ],
+      3,
+    ],
+    [
+      "an empty hash",
+      [
+        ["HSET", "h", "a", "1"],
+        ["HDEL", "h", "a"],
+        ["EXISTS", "h"],
+      ],
+      0,
+    ],
+    [
+      "a list",
+      [
+        ["RPUSH", "l", "a", "b", "c"],
+        ["LRANGE", "l", "1", "-1"],
+      ],
+      ["b", "c"],
+    ],
+  ])("answers as Redis does: %s", (_what, commands, reply) => {
+    const data = new RedisData(() => 0);
+    const replies = commands.map(([command = "", ...args]) => data.run(command, args));
+    expect(replies.at(-1)).toEqual(reply);
+  });
+});
