@@ -141,6 +141,7 @@ export {
   type UploadEndpointMeta,
   UPLOADS_EXTENSION_ID,
 } from "./wire/uploads.ts";
+export { ensureStepBytes, MIN_STEP_BYTES, smallerStep } from "./wire/upload-steps.ts";
 
 export { maxKeyBytes } from "./tokens/claims-layout.ts";
 export { parseKey } from "./tokens/key-ring.ts";

@@ -2,7 +2,15 @@ import { createHash } from "node:crypto";
 import { request as httpRequest } from "node:http";
 import { SluiceError } from "@sluice/core";
 import { describe, expect, test } from "vitest";
-import { alice, bearer, noise, png, storageKinds, type UploadServer } from "./upload-server.ts";
+import {
+  alice,
+  bearer,
+  noise,
+  png,
+  startUploadServer,
+  storageKinds,
+  type UploadServer,
+} from "./upload-server.ts";
 
 const sha256 = (bytes: Uint8Array): string => createHash("sha256").update(bytes).digest("hex");
 
@@ -42,6 +50,29 @@ async function offsetOf(location: string): Promise<number> {
   const { headers } = await ask(location, "HEAD");
   return Number(headers.get("upload-offset"));
 }
+
+test("every answer about a file says how long its steps may be, if the endpoint has maxStepBytes", async () => {
+  const server = await startUploadServer({ uploads: { maxStepBytes: 2 ** 20 } });
+  const { url } = await server.slot();
+  const create = { ...bearer("alice"), "upload-complete": "?0", "upload-length": "5" };
+  const begun = await fetch(url, { method: "POST", headers: create });
+  const location = begun.headers.get("location")!;
+  const tus = { ...bearer("alice"), "tus-resumable": "1.0.0" };
+  const answers = [
+    begun,
+    await fetch(location, { method: "HEAD", headers: bearer("alice") }),
+    await fetch(location, { method: "HEAD", headers: tus }),
+    await fetch(url, { headers: bearer("alice") }),
+  ];
+  for (const { headers } of answers)
+    expect(headers.get("upload-limit")).toMatch(
+      /^max-size=50000000, max-append-size=1048576, max-age=\d+$/,
+    );
+  for (const maxStepBytes of [65_535, 65_536.5, Infinity])
+    await expect(startUploadServer({ uploads: { maxStepBytes } })).rejects.toThrow(
+      "createUploads: maxStepBytes must be a whole number from 65536",
+    );
+});
 
 describe.each(storageKinds)("over $kind", ({ isInSteps, start }) => {
   test("a file in three steps is the file, with its digest", { tags: "slow" }, async () => {

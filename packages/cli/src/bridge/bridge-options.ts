@@ -30,6 +30,8 @@ export interface BridgeCommandOptions {
   readonly forgetSaved?: number;
   /** Further origins that bytes may come from and go to. */
   readonly trust?: readonly string[];
+  /** Maximum bytes of one request of an upload. */
+  readonly maxStep?: number;
   /** Bytes of a file up to which the user is not asked. */
   readonly yesBelow?: number;
   /** Serve hosts over HTTP, not over stdin and stdout. */
@@ -57,7 +59,7 @@ export function checkBridgeOptions(options: BridgeCommandOptions): void {
     "--allow-anonymous": allowAnonymous,
     ...forResults,
   };
-  const { saveTo, sendFrom, maxSave, maxTotal, forgetSaved, trust, yesBelow } = options;
+  const { saveTo, sendFrom, maxSave, maxTotal, forgetSaved, trust, maxStep, yesBelow } = options;
   const forFolders = {
     "--save-to": saveTo,
     "--send-from": sendFrom,
@@ -65,6 +67,7 @@ export function checkBridgeOptions(options: BridgeCommandOptions): void {
     "--max-total": maxTotal,
     "--forget-saved": forgetSaved,
     "--trust": trust,
+    "--max-step": maxStep,
     "--yes-below": yesBelow,
   };
   if (http) ensureAbsent(forFolders, "with --http", "hosts have no folder on this machine");

@@ -1,4 +1,5 @@
 import { InvalidArgumentError, Option } from "commander";
+import { MIN_STEP_BYTES } from "@sluice/core/internal";
 import { parseBytes } from "../terminal/quantity.ts";
 import { fault } from "../terminal/failure.ts";
 
@@ -21,6 +22,13 @@ export function sizeInBytes(text: string): number {
   const bytes = parseBytes(text);
   if (bytes === undefined) throw new InvalidArgumentError("Use a size such as 500M or 20G.");
   return bytes;
+}
+
+/** Reads the bytes of one step of an upload. */
+export function stepInBytes(text: string): number {
+  const bytes = sizeInBytes(text);
+  if (bytes >= MIN_STEP_BYTES) return bytes;
+  throw new InvalidArgumentError("Use a size of 64K or more.");
 }
 
 /** Values of an option that may be repeated. */

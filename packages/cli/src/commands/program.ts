@@ -5,7 +5,14 @@ import type { BridgeCommandOptions } from "../bridge/bridge-options.ts";
 import type { DoctorOptions } from "./doctor-command.ts";
 import type { GetOptions } from "./get-command.ts";
 import type { ListCommandOptions } from "./list-command.ts";
-import { collect, sizeInBytes, tokenOption, wholeNumber, readToken } from "./option-values.ts";
+import {
+  collect,
+  sizeInBytes,
+  stepInBytes,
+  tokenOption,
+  wholeNumber,
+  readToken,
+} from "./option-values.ts";
 import type { PutOptions } from "./put-command.ts";
 import type { ServeCommandOptions } from "../serve/serve-options.ts";
 import { serveLimitsText } from "../serve/serve-limits.ts";
@@ -82,6 +89,11 @@ export function commandLine(signal: AbortSignal): Command {
       "largest upload to accept: 500M, 20G, …; default: 1G",
       sizeInBytes,
     )
+    .option(
+      "--max-step <size>",
+      "max size of one request of an upload, if a proxy in front limits it: 1M, 64M, …",
+      stepInBytes,
+    )
     .option("--print-config", "print configuration for MCP hosts and exit")
     .addHelpText("after", `\n${serveLimitsText}`)
     .action(async (source: string, options: Omit<ServeCommandOptions, "signal">) => {
@@ -144,6 +156,7 @@ export function commandLine(signal: AbortSignal): Command {
       "origin that bytes may come from and go to besides the server's own; may be repeated",
       collect,
     )
+    .option("--max-step <size>", stepText, stepInBytes)
     .option(
       "--yes-below <size>",
       "do not ask about files up to this size; default: 1G, but ask for any sent in a message",
@@ -236,6 +249,7 @@ export function commandLine(signal: AbortSignal): Command {
       "origin that files may go to besides the server's own; may be repeated",
       collect,
     )
+    .option("--max-step <size>", stepText, stepInBytes)
     .option("--json", "print the results as JSON objects, one a line")
     .addOption(tokenOption("token for the server"))
     .action(async (server: string, files: string[], options: Omit<PutOptions, "signal">) => {
@@ -285,6 +299,9 @@ export function commandLine(signal: AbortSignal): Command {
 
   return program;
 }
+
+const stepText =
+  "max size of one request of an upload; default: all at once, and less if a proxy refuses it";
 
 const examples = `Examples:
   sluice serve ./files

@@ -66,9 +66,10 @@ function progressHeaders(slot: OpenSlot, { offset, length, record }: FileProgres
 }
 
 /** What a slot accepts, and for how many more seconds. */
-export function limitHeaders({ terms, expiresAt }: OpenSlot): string[] {
+export function limitHeaders({ terms, expiresAt, maxStepBytes }: OpenSlot): string[] {
   const maxAge = Math.max(0, Math.floor((expiresAt - Date.now()) / 1_000));
-  return [UPLOAD_LIMIT_HEADER, `max-size=${terms.maxBytes}, max-age=${maxAge}`];
+  const step = maxStepBytes === undefined ? "" : `max-append-size=${maxStepBytes}, `;
+  return [UPLOAD_LIMIT_HEADER, `max-size=${terms.maxBytes}, ${step}max-age=${maxAge}`];
 }
 
 /** An answer in JSON. */
