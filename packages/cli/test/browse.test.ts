@@ -7,7 +7,7 @@ import { text } from "node:stream/consumers";
 import { createMemoryBackend } from "@sluice/storage";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { readFolder, listingHtml } from "../src/browse/listing-html.ts";
-import { serveHere } from "./run-here.ts";
+import { listenHere, serveHere } from "./run-here.ts";
 import { freePort, type Served } from "./sluice.ts";
 
 // programs are started for real, and tests of other files take the processors meanwhile
@@ -212,24 +212,43 @@ test("a large folder comes in pages that have everything once", async () => {
   expect(seen.toSorted()).toEqual(many.toSorted());
 });
 
-test("pages of an origin that --origin names may use the server, and a 403 says how", async () => {
-  const inspector = "http://localhost:6274";
-  const own = await serveHere(files, ["--origin", inspector]);
-  try {
-    const preflight = (from: string): Promise<Response> =>
-      fetch(own.url, {
-        method: "OPTIONS",
-        headers: { origin: from, "access-control-request-method": "POST" },
-      });
-    const { status, headers } = await preflight(inspector);
-    expect([status, headers.get("access-control-allow-origin")]).toEqual([204, inspector]);
-    for (const other of ["http://localhost:6275", "http://127.0.0.1:6274", "null"]) {
-      const refused = await preflight(other);
-      expect(refused.status).toBe(403);
-      expect(refused.headers.get("access-control-allow-origin")).toBeNull();
-      expect(((await refused.json()) as { detail: string }).detail).toContain("--origin");
+test.each([
+  ["serve", (origin: string) => serveHere(files, ["--origin", origin])],
+  [
+    "bridge --http",
+    (origin: string) =>
+      listenHere(["bridge", "--http", "--port", "0", "--origin", origin, served.url]),
+  ],
+])(
+  "%s: pages of an origin that --origin names may use it, and a 403 says how",
+  async (_, start) => {
+    const inspector = "http://localhost:6274";
+    const own = await start(inspector);
+    try {
+      const preflight = (from: string): Promise<Response> =>
+        fetch(own.url, {
+          method: "OPTIONS",
+          headers: { origin: from, "access-control-request-method": "POST" },
+        });
+      const { status, headers } = await preflight(inspector);
+      expect([status, headers.get("access-control-allow-origin")]).toEqual([204, inspector]);
+      const lists = (origin: string) =>
+        `pages of ${origin} may not use this endpoint; list that origin in the option origins (sluice serve, sluice bridge --http: --origin ${origin})`;
+      const hasNone =
+        "pages without an origin of their own may not use this endpoint: their address must be http or https";
+      for (const [other, detail] of [
+        ["http://localhost:6275", lists("http://localhost:6275")],
+        ["http://127.0.0.1:6274", lists("http://127.0.0.1:6274")],
+        ["http://localhost:6274/", hasNone],
+        ["null", hasNone],
+      ] as const) {
+        const refused = await preflight(other);
+        expect(refused.status).toBe(403);
+        expect(refused.headers.get("access-control-allow-origin")).toBeNull();
+        expect(await refused.json()).toMatchObject({ detail });
+      }
+    } finally {
+      await own.end();
     }
-  } finally {
-    await own.end();
-  }
-});
+  },
+);

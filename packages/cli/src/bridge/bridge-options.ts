@@ -44,19 +44,22 @@ export interface BridgeCommandOptions {
   readonly publicUrl?: string | undefined;
   /** Take hosts of other machines without a token. */
   readonly allowAnonymous?: boolean;
+  /** Web origins whose pages may use the bridge. Default: its own. */
+  readonly origin?: readonly string[];
   /** Ends the bridge. */
   readonly signal: AbortSignal;
 }
 
 /** Throws for options that would have no effect. */
 export function checkBridgeOptions(options: BridgeCommandOptions): void {
-  const { http, host, port, publicUrl, allowAnonymous, token, serverToken } = options;
+  const { http, host, port, publicUrl, allowAnonymous, origin, token, serverToken } = options;
   const forResults = { "--results-to": options.resultsTo, "--max-held": options.maxHeld };
   const forHttp = {
     "--host": host,
     "--port": port,
     "--public-url": publicUrl,
     "--allow-anonymous": allowAnonymous,
+    "--origin": origin,
     ...forResults,
   };
   const { saveTo, sendFrom, maxSave, maxTotal, forgetSaved, trust, maxStep, yesBelow } = options;

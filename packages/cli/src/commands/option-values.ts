@@ -36,6 +36,13 @@ export function collect(value: string, before: readonly string[] = []): string[]
   return [...before, value];
 }
 
+/** Values of an option that takes web origins. */
+export function originOf(value: string, before: readonly string[] = []): string[] {
+  const isExact = URL.canParse(value) && new URL(value).origin === value;
+  if (isExact) return [...before, value];
+  throw new InvalidArgumentError("Use an origin without a path, such as http://localhost:6274.");
+}
+
 /** The token as given, or `undefined` for an empty one. Never repeats it, even if it is malformed. */
 export function readToken(token: string | undefined): string | undefined {
   if (token === undefined || token === "") return undefined;

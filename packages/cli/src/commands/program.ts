@@ -7,6 +7,7 @@ import type { GetOptions } from "./get-command.ts";
 import type { ListCommandOptions } from "./list-command.ts";
 import {
   collect,
+  originOf,
   sizeInBytes,
   stepInBytes,
   tokenOption,
@@ -60,11 +61,7 @@ export function commandLine(signal: AbortSignal): Command {
     .addOption(tokenOption("token that every request must carry"))
     .option("--public-url <url>", "https URL of the endpoint, if it is behind a proxy")
     .option("--allow-anonymous", "let other machines in without a token")
-    .option(
-      "--origin <origin>",
-      "web origin whose pages may use the server, such as http://localhost:6274; may be repeated",
-      collect,
-    )
+    .option("--origin <origin>", originText, originOf)
     .option(
       "--audit <file>",
       "record everything there; default: a file for each address in the state folder. Without a record, nothing is sent",
@@ -114,6 +111,7 @@ export function commandLine(signal: AbortSignal): Command {
     )
     .option("--public-url <url>", "with --http: https URL of the endpoint, if it is behind a proxy")
     .option("--allow-anonymous", "with --http: let other machines in without a token")
+    .option("--origin <origin>", `with --http: ${originText}`, originOf)
     .option(
       "--results-to <place>",
       "with --http: store large results in a folder, s3:, azblob: or graph:, until the bridge exits; default: memory",
@@ -300,6 +298,8 @@ export function commandLine(signal: AbortSignal): Command {
   return program;
 }
 
+const originText =
+  "web origin whose pages may use the server, such as http://localhost:6274; may be repeated";
 const stepText =
   "max size of one request of an upload; default: all at once, and less if a proxy refuses it";
 
