@@ -232,8 +232,8 @@ test.each([
         });
       const { status, headers } = await preflight(inspector);
       expect([status, headers.get("access-control-allow-origin")]).toEqual([204, inspector]);
-      const lists = (origin: string) =>
-        `pages of ${origin} may not use this endpoint; list that origin in the option origins (sluice serve, sluice bridge --http: --origin ${origin})`;
+      const lists = (from: string) =>
+        `pages of ${from} may not use this endpoint; list that origin in the option origins (sluice serve, sluice bridge --http: --origin ${from})`;
       const hasNone =
         "pages without an origin of their own may not use this endpoint: their address must be http or https";
       for (const [other, detail] of [

@@ -25,12 +25,14 @@ export {
   type RpcResponse,
 } from "./json-rpc/message.ts";
 export { formatResourceUri, isSameResource, parseResourceUri } from "./json-rpc/resource-uri.ts";
+export { createIdEventFiller } from "./json-rpc/id-events.ts";
 export {
   createEventReader,
   type EventReader,
   type EventReaderOptions,
   eventsIn,
   isEventStream,
+  isMessageEvent,
   type RpcEvent,
   type ServerEvent,
 } from "./json-rpc/server-events.ts";
