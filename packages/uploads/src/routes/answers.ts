@@ -34,19 +34,15 @@ export function storedReply(uploadId: string, records: readonly FileRecord[]): R
 
 /** A step of a file was received; `location` is the URL of a new file. */
 export function steppedReply(slot: OpenSlot, file: FileProgress, location?: string): Reply {
+  const place = location === undefined ? [] : ["Location", location];
+  const progress = [...place, ...progressHeaders(slot, file)];
   if (file.record) {
     const reply = storedReply(slot.uploadId, [file.record]);
-    return { ...reply, headers: [...reply.headers, ...progressHeaders(slot, file)] };
+    return { ...reply, headers: [...reply.headers, ...progress] };
   }
-  const isNew = location !== undefined;
-  return {
-    status: isNew ? 201 : 204,
-    headers: [
-      ...(isNew ? ["Location", location, "Content-Length", "0"] : []),
-      ...progressHeaders(slot, file),
-      ...shieldHeaders,
-    ],
-  };
+  return location === undefined
+    ? { status: 204, headers: [...progress, ...shieldHeaders] }
+    : { status: 201, headers: [...progress, "Content-Length", "0", ...shieldHeaders] };
 }
 
 /** How far a file is. */
