@@ -193,6 +193,20 @@ test.each([
   expect((await other.end()).stderr).not.toContain("in a browser");
 });
 
+test("the endpoint says in a browser where the list is, for serve, and its address alone for a bridge", async () => {
+  const accept = "text/html,*/*;q=0.8";
+  const own = await get("/mcp", { accept });
+  expect([own.status, linksOf(own.body)]).toEqual([200, [`${origin}/`]]);
+  const bridge = await listenHere(["bridge", "--http", "--port", "0", served.url]);
+  try {
+    const other = await (await fetch(bridge.url, { headers: { accept } })).text();
+    expect(other).toContain(`<code>${bridge.url}</code>`);
+    expect(linksOf(other)).toEqual([]);
+  } finally {
+    await bridge.end();
+  }
+});
+
 test("a large folder comes in pages that have everything once", async () => {
   const many = Array.from({ length: 1_700 }, (_, at) => `sub/${at}.txt`);
   const storage = createMemoryBackend(
@@ -213,11 +227,10 @@ test("a large folder comes in pages that have everything once", async () => {
 });
 
 test.each([
-  ["serve", (origin: string) => serveHere(files, ["--origin", origin])],
+  ["serve", (page: string) => serveHere(files, ["--origin", page])],
   [
     "bridge --http",
-    (origin: string) =>
-      listenHere(["bridge", "--http", "--port", "0", "--origin", origin, served.url]),
+    (page: string) => listenHere(["bridge", "--http", "--port", "0", "--origin", page, served.url]),
   ],
 ])(
   "%s: pages of an origin that --origin names may use it, and a 403 says how",

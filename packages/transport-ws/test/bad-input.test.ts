@@ -161,6 +161,7 @@ test("a response to no request is reported by the handler if it comes first", as
 test("a response to no request is reported by the server of the connection", async () => {
   const faults: string[] = [];
   const register = ({ server }: McpServer): void => {
+    // oxlint-disable-next-line unicorn/prefer-add-event-listener -- the SDK has properties only
     server.onerror = ({ message }) => void faults.push(message);
   };
   const { port } = await serve({ register });

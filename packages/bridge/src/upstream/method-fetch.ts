@@ -43,12 +43,12 @@ function withResumePoints(response: Response): Response {
   const { ok, status, statusText, headers, body } = response;
   if (!ok || !body || !isEventStream(headers)) return response;
   const fill = createIdEventFiller();
-  const filled = body.pipeThrough(
+  const filledBody = body.pipeThrough(
     new TransformStream<Uint8Array, Uint8Array>({
       transform: (chunk, controller) => controller.enqueue(fill(chunk)),
     }),
   );
-  return new Response(filled, { status, statusText, headers });
+  return new Response(filledBody, { status, statusText, headers });
 }
 
 async function withStatus(

@@ -77,10 +77,10 @@ export function watchEvents(
         }
         bytes += value.length;
         if (bytes > maxEventBytes) return end(controller, tooLong(call.what, maxEventBytes));
-        const filled = fill(value);
-        parser.feed(decoder.decode(filled, { stream: true }));
+        const filledChunk = fill(value);
+        parser.feed(decoder.decode(filledChunk, { stream: true }));
         if (isForeign && !isAnswered) return end(controller, foreign(call));
-        return controller.enqueue(filled);
+        return controller.enqueue(filledChunk);
       },
       cancel(reason) {
         stopTimer();

@@ -111,8 +111,8 @@ async function receive(
 }
 
 /** Clients of the drafts 03 to 05 begin an empty file, and send no step of it. */
-function isEmptyOfOlderDraft({ header }: PlainRequest, { length }: RequestFacts): boolean {
-  return length === 0 && /^[56]$/.test(header("upload-draft-interop-version") ?? "");
+function isEmptyOfOlderDraft(request: PlainRequest, { length }: RequestFacts): boolean {
+  return length === 0 && /^[56]$/.test(request.header("upload-draft-interop-version") ?? "");
 }
 
 async function receiveTus(
