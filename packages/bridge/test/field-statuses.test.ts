@@ -56,6 +56,30 @@ const besideCalls: readonly (readonly [method: string, given: Given])[] = [
   ["DELETE", "silence"],
 ];
 
+test.each(["id: a\n\n", "id: a\r\n\r\n", "id: a\ndata:\n\n"])(
+  "a stream that ends after %j is resumed there",
+  async (first) => {
+    const asked: unknown[] = [];
+    const answer = { jsonrpc: "2.0", result: { content: [{ type: "text", text: "resumed" }] } };
+    let id: unknown;
+    const peer = await startFieldPeer((request, response) => {
+      const from = request.headers["last-event-id"];
+      if (request.method === "tools/call") {
+        ({ id } = request);
+        return response.writeHead(200, events).end(`retry: 1\n${first}`);
+      }
+      if (request.method !== "GET" || from === undefined) return undefined;
+      asked.push(from);
+      return response.writeHead(200, events).end(`data: ${JSON.stringify({ ...answer, id })}\n\n`);
+    });
+    const client = createHost("legacy");
+    await client.connect(bridgedTo(peer.url).transport);
+    const { content } = await client.callTool({ name: "echo" });
+    expect(content).toEqual([{ type: "text", text: "resumed" }]);
+    expect(asked).toEqual(["a"]);
+  },
+);
+
 test.each(besideCalls)("a session goes on when %s gets %j", async (method, given) => {
   const answer = give(given);
   const peer = await startFieldPeer((request, response, all) =>

@@ -4,7 +4,9 @@ import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { Client } from "@modelcontextprotocol/client";
 import { FILE_KEYWORD } from "@sluice/core/internal";
-import { expect, inject, test } from "vitest";
+import { expect, inject, onTestFinished, test } from "vitest";
+import { bodyRefusals, startBodyLimit } from "../../../e2e/bed/body-limit.ts";
+import { freePort } from "../../../e2e/bed/listen.ts";
 import { asking, askingInResults, uploadPlace } from "./asking.ts";
 import { createHost } from "./bridged.ts";
 import { serveUploads } from "./serve-uploads.ts";
@@ -41,6 +43,27 @@ for (const revision of ["legacy", "modern"] as const) {
     }
   });
 }
+
+test("send_file sends in steps of at most maxStepBytes", async () => {
+  const { send } = makeFolders();
+  const inbox = makeFolders().save;
+  const file = Buffer.alloc(200_000, "a file in steps / ");
+  writeFileSync(join(send, "my.txt"), file);
+  const port = await freePort();
+  const refuse = bodyRefusals["reads the rest"]!;
+  const proxy = await startBodyLimit(() => port, { maxBytes: 100_000, refuse });
+  onTestFinished(() => proxy.close());
+  const url = `${proxy.origin}/mcp`;
+  await serveUploads(send, inbox, "--port", `${port}`, "--public-url", url);
+  const settings = { sendFrom: [send], maxStepBytes: 65_536 };
+  const client = await hostOf(new URL(url), settings, plainHost());
+  expect((await callTool(client, "send_file", { path: "my.txt" })).isError).toBe(false);
+  expect(readFileSync(join(inbox, "my.txt")).equals(file)).toBe(true);
+  expect(proxy.refused).toEqual([]);
+  await expect(hostOf(new URL(url), { ...settings, maxStepBytes: 1 })).rejects.toThrow(
+    "openFileTools: maxStepBytes must be a whole number from 65536",
+  );
+});
 
 test(
   "a Sluice server behind a process gives files by read and by its links, and gets one at its loopback address",

@@ -197,6 +197,8 @@ test.each([
   [["--save-to", "/dev/null"], /--save-to \/dev\/null is not a folder; name another one/],
   [["--send-from", "/proc/nope"], /--send-from \/proc\/nope is not a folder; name one that exists/],
   [["--port", "1"], /--port has no effect without --http/],
+  [["--origin", "http://localhost:6274"], /--origin has no effect without --http/],
+  [["--http", "--origin", "http://localhost:6274/"], /Use an origin without a path/],
   [["--token", "a", "--server-token", "b"], /are the same without --http/],
 ])("sluice bridge %j is refused", async (args, words) => {
   const { status, stderr } = await runHere(["bridge", ...args, behind.url]);

@@ -7,7 +7,7 @@ import { text } from "node:stream/consumers";
 import { createMemoryBackend } from "@sluice/storage";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { readFolder, listingHtml } from "../src/browse/listing-html.ts";
-import { serveHere } from "./run-here.ts";
+import { listenHere, serveHere } from "./run-here.ts";
 import { freePort, type Served } from "./sluice.ts";
 
 // programs are started for real, and tests of other files take the processors meanwhile
@@ -193,6 +193,20 @@ test.each([
   expect((await other.end()).stderr).not.toContain("in a browser");
 });
 
+test("the endpoint says in a browser where the list is, for serve, and its address alone for a bridge", async () => {
+  const accept = "text/html,*/*;q=0.8";
+  const own = await get("/mcp", { accept });
+  expect([own.status, linksOf(own.body)]).toEqual([200, [`${origin}/`]]);
+  const bridge = await listenHere(["bridge", "--http", "--port", "0", served.url]);
+  try {
+    const other = await (await fetch(bridge.url, { headers: { accept } })).text();
+    expect(other).toContain(`<code>${bridge.url}</code>`);
+    expect(linksOf(other)).toEqual([]);
+  } finally {
+    await bridge.end();
+  }
+});
+
 test("a large folder comes in pages that have everything once", async () => {
   const many = Array.from({ length: 1_700 }, (_, at) => `sub/${at}.txt`);
   const storage = createMemoryBackend(
@@ -212,24 +226,42 @@ test("a large folder comes in pages that have everything once", async () => {
   expect(seen.toSorted()).toEqual(many.toSorted());
 });
 
-test("pages of an origin that --origin names may use the server, and a 403 says how", async () => {
-  const inspector = "http://localhost:6274";
-  const own = await serveHere(files, ["--origin", inspector]);
-  try {
-    const preflight = (from: string): Promise<Response> =>
-      fetch(own.url, {
-        method: "OPTIONS",
-        headers: { origin: from, "access-control-request-method": "POST" },
-      });
-    const { status, headers } = await preflight(inspector);
-    expect([status, headers.get("access-control-allow-origin")]).toEqual([204, inspector]);
-    for (const other of ["http://localhost:6275", "http://127.0.0.1:6274", "null"]) {
-      const refused = await preflight(other);
-      expect(refused.status).toBe(403);
-      expect(refused.headers.get("access-control-allow-origin")).toBeNull();
-      expect(((await refused.json()) as { detail: string }).detail).toContain("--origin");
+test.each([
+  ["serve", (page: string) => serveHere(files, ["--origin", page])],
+  [
+    "bridge --http",
+    (page: string) => listenHere(["bridge", "--http", "--port", "0", "--origin", page, served.url]),
+  ],
+])(
+  "%s: pages of an origin that --origin names may use it, and a 403 says how",
+  async (_, start) => {
+    const inspector = "http://localhost:6274";
+    const own = await start(inspector);
+    try {
+      const preflight = (from: string): Promise<Response> =>
+        fetch(own.url, {
+          method: "OPTIONS",
+          headers: { origin: from, "access-control-request-method": "POST" },
+        });
+      const { status, headers } = await preflight(inspector);
+      expect([status, headers.get("access-control-allow-origin")]).toEqual([204, inspector]);
+      const lists = (from: string) =>
+        `pages of ${from} may not use this endpoint; list that origin in the option origins (sluice serve, sluice bridge --http: --origin ${from})`;
+      const hasNone =
+        "pages without an origin of their own may not use this endpoint: their address must be http or https";
+      for (const [other, detail] of [
+        ["http://localhost:6275", lists("http://localhost:6275")],
+        ["http://127.0.0.1:6274", lists("http://127.0.0.1:6274")],
+        ["http://localhost:6274/", hasNone],
+        ["null", hasNone],
+      ] as const) {
+        const refused = await preflight(other);
+        expect(refused.status).toBe(403);
+        expect(refused.headers.get("access-control-allow-origin")).toBeNull();
+        expect(await refused.json()).toMatchObject({ detail });
+      }
+    } finally {
+      await own.end();
     }
-  } finally {
-    await own.end();
-  }
-});
+  },
+);

@@ -93,12 +93,22 @@ test("a folder is opened to other machines with a token or --allow-anonymous onl
   expect(behindProxy.stderr).toContain("SLUICE_TOKEN");
 });
 
-test("a size of uploads without a folder for them is a usage error that says what to pass", async () => {
-  const args = ["serve", folder, "--port", "0", "--no-audit", "--max-upload", "4M"];
-  const { status, stdout, stderr } = await runHere(args);
+test.each(["--max-upload", "--max-step"])(
+  "%s without a folder for uploads is a usage error that says what to pass",
+  async (option) => {
+    const args = ["serve", folder, "--port", "0", "--no-audit", option, "4M"];
+    const { status, stdout, stderr } = await runHere(args);
+    expect([status, stdout]).toEqual([exitCodes.usage.status, ""]);
+    expect(stderr).toBe(
+      `sluice: ${option} has no effect without --uploads; pass --uploads with the folder that clients may put files into\n`,
+    );
+  },
+);
+
+test.each(["serve", "bridge", "put"])("%s takes no steps below 64 KiB", async (command) => {
+  const { status, stderr } = await runHere([command, folder, "--max-step", "63K"]);
   expect(status).toBe(exitCodes.usage.status);
-  expect(stdout).toBe("");
-  expect(stderr).toMatch(/^sluice: --max-upload .*without --uploads; pass --uploads .*\n$/);
+  expect(stderr).toContain("Use a size of 64K or more.");
 });
 
 test("a token does not travel in the clear", async () => {

@@ -68,6 +68,7 @@ test("with --stdio every host starts the command, with whole paths and all that 
     uri: "files://team/",
     uploads: "in",
     maxUpload: 5_000,
+    maxStep: 2 ** 20,
     saveTo: "out",
     keys: "my.keys",
     audit: "audit.log",
@@ -82,7 +83,7 @@ test("with --stdio every host starts the command, with whole paths and all that 
   };
   const args = [
     "-y sluice serve SOURCE --stdio --uri files://team/ --keys KEYS --audit AUDIT".split(" "),
-    "--uploads IN --save-to OUT --max-upload 5000 --no-tools".split(" "),
+    "--uploads IN --save-to OUT --max-upload 5000 --max-step 1048576 --no-tools".split(" "),
   ]
     .flat()
     .map((word) => paths[word] ?? word);

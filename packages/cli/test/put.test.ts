@@ -3,7 +3,9 @@ import { mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
-import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
+import { bodyRefusals, startBodyLimit } from "../../../e2e/bed/body-limit.ts";
+import { freePort } from "../../../e2e/bed/listen.ts";
 import { exitCodes } from "../src/terminal/exit-code.ts";
 import { runHere, serveHere } from "./run-here.ts";
 import type { Run, Served } from "./sluice.ts";
@@ -95,6 +97,29 @@ test("a file that cannot be saved does not stay where it waited", async () => {
   );
   expect(left).toEqual([]);
   await Promise.all(names.map((name) => rm(join(inbox, name))));
+});
+
+test.each([
+  ["after a proxy's 413 the rest goes in smaller steps", [], 2 ** 20],
+  ["with --max-step nothing larger is sent", ["--max-step", "256K"], 2 ** 18],
+])("%s", { tags: "slow" }, async (_, args, longest) => {
+  const port = await freePort();
+  const refuse = bodyRefusals["reads the rest"]!;
+  const proxy = await startBodyLimit(() => port, { maxBytes: 2 ** 20, refuse });
+  onTestFinished(() => proxy.close());
+  const url = `${proxy.origin}/mcp`;
+  const saved = await mkdtemp(join(root, "saved-"));
+  const behind = await serveHere(
+    join(root, "files"),
+    ["--port", `${port}`, "--public-url", url, "--uploads", saved],
+    { env: { SLUICE_TOKEN: token } },
+  );
+  onTestFinished(async () => void (await behind.end()));
+  const { status, stderr } = await put([url, "big.bin", ...args]);
+  expect([status, stderr]).toEqual([0, expect.any(String)]);
+  expect(big.equals(await readFile(join(saved, "big.bin")))).toBe(true);
+  expect(Math.max(...proxy.passed)).toBe(longest);
+  expect(proxy.refused.length).toBe(args.length === 0 ? 1 : 0);
 });
 
 test("without the token nothing is taken", async () => {

@@ -63,7 +63,7 @@ test("a file that was being saved when its server was killed is removed some tim
     anonymous: true,
     onWarning: () => {},
   });
-  const uploads = await openServedUploads(sluice, folder, 1_000);
+  const uploads = await openServedUploads(sluice, folder, { maxBytes: 1_000 });
   await uploads.close({ deadlineMs: 0 });
   // a call that is under way may still save what waits
   const waiting = expect.stringMatching(/^\.sluice-uploads-/);

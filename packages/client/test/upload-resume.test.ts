@@ -169,7 +169,7 @@ describe.each(Object.entries(senders))("over %s", (_name, sender) => {
         res.writeHead(204, headers).end();
         return true;
       });
-      const short = { ...sender, stepBytes: 2 ** 20 };
+      const short = { ...sender, maxStepBytes: 2 ** 20 };
       await expect(
         send(server.origin, [bytesSource(big)], { sender: short }),
       ).rejects.toMatchObject({
@@ -189,7 +189,7 @@ describe.each(Object.entries(senders))("over %s", (_name, sender) => {
       res.writeHead(204, { "upload-offset": "10", "upload-complete": "?0" }).end();
       return true;
     });
-    const limited: Parameters<typeof send>[2] = { sender: { ...sender, stepBytes: 2 ** 20 } };
+    const limited: Parameters<typeof send>[2] = { sender: { ...sender, maxStepBytes: 2 ** 20 } };
     await expect(send(server.origin, [bytesSource(big)], limited)).rejects.toMatchObject({
       code: "protocol",
     });

@@ -25,12 +25,14 @@ export {
   type RpcResponse,
 } from "./json-rpc/message.ts";
 export { formatResourceUri, isSameResource, parseResourceUri } from "./json-rpc/resource-uri.ts";
+export { createIdEventFiller } from "./json-rpc/id-events.ts";
 export {
   createEventReader,
   type EventReader,
   type EventReaderOptions,
   eventsIn,
   isEventStream,
+  isMessageEvent,
   type RpcEvent,
   type ServerEvent,
 } from "./json-rpc/server-events.ts";
@@ -142,6 +144,7 @@ export {
   type UploadEndpointMeta,
   UPLOADS_EXTENSION_ID,
 } from "./wire/uploads.ts";
+export { ensureStepBytes, MIN_STEP_BYTES, smallerStep } from "./wire/upload-steps.ts";
 
 export { maxKeyBytes } from "./tokens/claims-layout.ts";
 export { parseKey } from "./tokens/key-ring.ts";

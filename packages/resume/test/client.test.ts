@@ -1,6 +1,7 @@
 import { SluiceError } from "@sluice/core";
 import { withResumableFetch, type ResumableFetchOptions } from "@sluice/resume/client";
 import { describe, expect, test } from "vitest";
+import { eventStreams } from "../../core/test/event-streams.ts";
 
 const endpoint = "https://mcp.example/mcp";
 const here = "https://mcp.example/resume/1";
@@ -216,6 +217,15 @@ test("an empty id of an event is not a place to resume after", async () => {
   );
   await (await start(server).call()).text();
   expect(server.seen[1]?.headers.has("last-event-id")).toBe(false);
+});
+
+test.each(eventStreams)("the place to resume after is that of HTML: $name", async (stream) => {
+  const server = scripted(
+    () => events([stream.text]),
+    () => events([result]),
+  );
+  expect(await (await start(server).call()).text()).toContain("ok");
+  expect(server.seen[1]?.headers.get("last-event-id") ?? "").toBe(stream.lastEventId);
 });
 
 describe("the client's turn", () => {

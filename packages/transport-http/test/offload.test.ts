@@ -87,6 +87,7 @@ async function ask(differences: Differences = {}) {
   };
   await meanwhile?.(place);
   const router: EndpointRouter = {
+    url: "http://127.0.0.1/mcp",
     base: "",
     gate: {
       refuseHost: () => undefined,

@@ -1,3 +1,4 @@
+import type { McpServer } from "@modelcontextprotocol/server";
 import { describe, expect, test } from "vitest";
 import { frame, initialize, opcodes, ping, rawSocket, type RawSocket } from "./raw-socket.ts";
 import { serve } from "./serve.ts";
@@ -143,4 +144,33 @@ describe("bad input", () => {
     expect(await after.json()).toMatchObject({ id: "open" });
     expect(errors).toEqual([]);
   });
+});
+
+const stray = { jsonrpc: "2.0", id: 99, result: {} } as const;
+
+test("a response to no request is reported by the handler if it comes first", async () => {
+  const { port, errors } = await serve();
+  const raw = await rawSocket(port);
+  raw.text(stray);
+  raw.text(initialize);
+  expect(await raw.json()).toMatchObject({ id: initialize.id, result: {} });
+  expect(errors.map(String)).toEqual([expect.stringContaining("JSON-RPC response")]);
+  raw.socket.destroy();
+});
+
+test("a response to no request is reported by the server of the connection", async () => {
+  const faults: string[] = [];
+  const register = ({ server }: McpServer): void => {
+    // oxlint-disable-next-line unicorn/prefer-add-event-listener -- the SDK has properties only
+    server.onerror = ({ message }) => void faults.push(message);
+  };
+  const { port } = await serve({ register });
+  const raw = await rawSocket(port);
+  raw.text(initialize);
+  await raw.json();
+  raw.text(stray);
+  raw.text(ping);
+  expect(await raw.json()).toMatchObject({ id: ping.id, result: {} });
+  expect(faults).toEqual([expect.stringContaining("unknown message ID")]);
+  raw.socket.destroy();
 });

@@ -1,3 +1,4 @@
+import { smallerStep } from "@sluice/core/internal";
 import { type Answer, Interrupted, send } from "./http.ts";
 import { isWhole, type BegunFile } from "./overview.ts";
 
@@ -106,7 +107,12 @@ export async function sendFile(
     // it is elsewhere, for example because of a request of ours that seemed lost: the next try asks
     if (answer.status === 409 && offsetOf(answer) !== undefined)
       throw new Interrupted("The server was busy.");
-    note(answer, transfer, end);
+    const smaller = smallerStep(answer, end - start);
+    if (smaller === undefined) note(answer, transfer, end);
+    else {
+      transfer.stepBytes = smaller;
+      answer = await ask(transfer, signal);
+    }
     onOffset(transfer.offset);
   }
   const receipt = receiptOf(answer, file);

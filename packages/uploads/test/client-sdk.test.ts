@@ -428,6 +428,10 @@ test("options that cannot work are refused", () => {
   };
   for (const maxFileBytes of [0, -1, 1.5, Infinity, Number.NaN])
     expect(() => createFileSender({ ...options, maxFileBytes })).toThrow(RangeError);
+  for (const maxStepBytes of [65_535, 65_536.5, Infinity])
+    expect(() => createFileSender({ ...options, maxStepBytes })).toThrow(
+      "client: maxStepBytes must be a whole number from 65536",
+    );
   expect(() => createFileSender({ ...options, endpoint: "nonsense" })).toThrow(TypeError);
 });
 

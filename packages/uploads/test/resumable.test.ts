@@ -2,7 +2,15 @@ import { createHash } from "node:crypto";
 import { request as httpRequest } from "node:http";
 import { SluiceError } from "@sluice/core";
 import { describe, expect, test } from "vitest";
-import { alice, bearer, noise, png, storageKinds, type UploadServer } from "./upload-server.ts";
+import {
+  alice,
+  bearer,
+  noise,
+  png,
+  startUploadServer,
+  storageKinds,
+  type UploadServer,
+} from "./upload-server.ts";
 
 const sha256 = (bytes: Uint8Array): string => createHash("sha256").update(bytes).digest("hex");
 
@@ -42,6 +50,85 @@ async function offsetOf(location: string): Promise<number> {
   const { headers } = await ask(location, "HEAD");
   return Number(headers.get("upload-offset"));
 }
+
+// what begins an empty file, and what completes it: at once, or with a last step
+test.each([
+  ["draft-01 and -02", { "upload-incomplete": "?0" }, "?1"],
+  [
+    "draft-03, in one request",
+    { "upload-draft-interop-version": "5", "upload-complete": "?1" },
+    "?1",
+  ],
+  [
+    "draft-03, as tus-js-client",
+    { "upload-draft-interop-version": "5", "upload-complete": "?0", "upload-length": "0" },
+    "?1",
+  ],
+  [
+    "draft-05, as tus-js-client",
+    { "upload-draft-interop-version": "6", "upload-complete": "?0", "upload-length": "0" },
+    "?1",
+  ],
+  [
+    "draft-05, of unknown length",
+    { "upload-draft-interop-version": "6", "upload-complete": "?0" },
+    "?0",
+  ],
+  [
+    "draft-08, in one request",
+    { "upload-draft-interop-version": "8", "upload-complete": "?1" },
+    "?1",
+  ],
+  [
+    "draft-08, with a last step",
+    { "upload-draft-interop-version": "8", "upload-complete": "?0", "upload-length": "0" },
+    "?0",
+  ],
+  ["the final form, with a last step", { "upload-complete": "?0", "upload-length": "0" }, "?0"],
+])("an empty file is complete as its client expects: %s", async (_draft, headers, complete) => {
+  const server = await startUploadServer();
+  const { url, uploadId } = await server.slot();
+  const fields = { ...bearer("alice"), ...(headers as Record<string, string>) };
+  const begun = await fetch(url, { method: "POST", headers: fields });
+  expect(begun.status).toBe(201);
+  expect(begun.headers.get("upload-complete") ?? "?1").toBe(complete);
+  const size = async () =>
+    (await server.uploads.received(alice, uploadId).catch(() => []))[0]?.size;
+  expect(await size()).toBe(complete === "?1" ? 0 : undefined);
+  const location = begun.headers.get("location");
+  expect(location !== null).toBe("upload-complete" in headers);
+  if (complete === "?1") return;
+  const last = {
+    "upload-offset": "0",
+    "upload-complete": "?1",
+    "content-type": "application/partial-upload",
+  };
+  await fetch(location!, { method: "PATCH", headers: { ...bearer("alice"), ...last } });
+  expect(await size()).toBe(0);
+});
+
+test("every answer about a file says how long its steps may be, if the endpoint has maxStepBytes", async () => {
+  const server = await startUploadServer({ uploads: { maxStepBytes: 2 ** 20 } });
+  const { url } = await server.slot();
+  const create = { ...bearer("alice"), "upload-complete": "?0", "upload-length": "5" };
+  const begun = await fetch(url, { method: "POST", headers: create });
+  const location = begun.headers.get("location")!;
+  const tus = { ...bearer("alice"), "tus-resumable": "1.0.0" };
+  const answers = [
+    begun,
+    await fetch(location, { method: "HEAD", headers: bearer("alice") }),
+    await fetch(location, { method: "HEAD", headers: tus }),
+    await fetch(url, { headers: bearer("alice") }),
+  ];
+  for (const { headers } of answers)
+    expect(headers.get("upload-limit")).toMatch(
+      /^max-size=50000000, max-append-size=1048576, max-age=\d+$/,
+    );
+  for (const maxStepBytes of [65_535, 65_536.5, Infinity])
+    await expect(startUploadServer({ uploads: { maxStepBytes } })).rejects.toThrow(
+      "createUploads: maxStepBytes must be a whole number from 65536",
+    );
+});
 
 describe.each(storageKinds)("over $kind", ({ isInSteps, start }) => {
   test("a file in three steps is the file, with its digest", { tags: "slow" }, async () => {

@@ -192,7 +192,7 @@ test("a key that leaves the ring takes its short slots along, in every process o
         keys: createKeyRing(keys),
         stores: { ...createMemoryStores(), state },
       }).host,
-      10,
+      { maxBytes: 10 },
     );
   const options = { selfAuthenticating, ttlMs: 60_000 };
   const { url } = await tokensWith(first).issue(alice, terms, options);

@@ -248,6 +248,29 @@ describe("tus-js-client", { tags: "slow" }, () => {
     expect(await receivedBy(server, uploadId)).toMatchObject({ sha256, mimeType: "image/png" });
   });
 
+  test.each([
+    ["tus 1.0", {}],
+    ["tus 1.0, with data in the creation", { uploadDataDuringCreation: true }],
+    ["draft-03", { protocol: "ietf-draft-03" }],
+    [
+      "draft-03, with data in the creation",
+      { protocol: "ietf-draft-03", uploadDataDuringCreation: true },
+    ],
+    ["draft-05", { protocol: "ietf-draft-05" }],
+    [
+      "draft-05, with data in the creation",
+      { protocol: "ietf-draft-05", uploadDataDuringCreation: true },
+    ],
+  ])("sends a file in one request, empty or not: %s", async (_protocol, options) => {
+    const server = await startUploadServer();
+    const isWhole = "uploadDataDuringCreation" in options;
+    for (const bytes of isWhole ? [Buffer.alloc(0), noise(5_000)] : [Buffer.alloc(0)]) {
+      const { url, uploadId } = await server.slot();
+      expect(await send(bytes, url, options)).toMatch(/\/[\w-]{32}$/);
+      expect((await receivedBy(server, uploadId))?.size).toBe(bytes.length);
+    }
+  });
+
   test("goes on with a file that another process began, and takes one back", async () => {
     const server = await startUploadServer();
     const { url, uploadId } = await server.slot();

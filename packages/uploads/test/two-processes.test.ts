@@ -46,7 +46,7 @@ describe.each(storageKinds)("over $kind", ({ isInSteps, adapt, start }) => {
     const answer = await fetch(url, { method: "POST", headers, body: noise(500) });
     const fileId = answer.headers.get("location")!.split("/").at(-1)!;
     const partials = partialFilesOf(server, backend!, scan);
-    const tokens = new SlotTokens(server.sluice.host, 2 ** 30);
+    const tokens = new SlotTokens(server.sluice.host, { maxBytes: 2 ** 30 });
     const slot = tokens.openSealed(url.split("/").at(-1)!, Date.now());
     const { signal } = new AbortController();
     // both believe that they have the file

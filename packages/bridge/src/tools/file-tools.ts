@@ -1,7 +1,7 @@
 import type { JSONRPCMessage, JSONRPCRequest, JSONRPCResponse } from "@modelcontextprotocol/client";
 import { ensureTrustedOrigins, withStreaming } from "@sluice/client/internal";
 import { SluiceError, type FetchLike } from "@sluice/core";
-import { EXTENSION_ID } from "@sluice/core/internal";
+import { ensureStepBytes, EXTENSION_ID } from "@sluice/core/internal";
 import { createAwaitedCalls } from "../confine/awaited-calls.ts";
 import { HostQuestions, QuestionInResult } from "../confine/consent.ts";
 import { NamedLoopback } from "../confine/named-loopback.ts";
@@ -67,6 +67,8 @@ export interface FileToolsOptions {
   readonly maxAgeMs?: number | undefined;
   /** Origins beside the server's own that bytes may come from or go to. Default: none. */
   readonly trustedOrigins?: readonly string[] | undefined;
+  /** Maximum bytes of one request of an upload, at least 64 KiB, as for `createFileSender`. Default: all that is left. */
+  readonly maxStepBytes?: number | undefined;
   /**
    * Bytes of a file up to which the user is not asked. Default: 1 GiB; a file that goes in a message is asked for at any
    * size.
@@ -95,8 +97,9 @@ export interface FileTools {
  */
 export async function openFileTools(options: FileToolsOptions): Promise<FileTools> {
   const { saveTo, sendFrom = [], trustedOrigins = [], server } = options;
-  const { inlineBytes = 65_536, maxSaveBytes } = options;
+  const { inlineBytes = 65_536, maxSaveBytes, maxStepBytes } = options;
   ensureTrustedOrigins(trustedOrigins);
+  ensureStepBytes("openFileTools", maxStepBytes);
   const spooled = new Map<string, SpooledString>();
   const folder = saveTo === undefined ? undefined : await openSaveFolder(saveTo);
   const maxAgeMs = options.maxAgeMs ?? 7 * 24 * 3_600_000;
@@ -114,6 +117,7 @@ export async function openFileTools(options: FileToolsOptions): Promise<FileTool
     calls,
     server,
     trustedOrigins,
+    maxStepBytes,
     questions,
     agreedBytes: options.agreedBytes,
     loopback: new NamedLoopback({ serverName: server.name, trustedOrigins, questions }),

@@ -18,6 +18,8 @@ export interface ToolContext {
   readonly questions: HostQuestions;
   /** Origins beside the server's own. */
   readonly trustedOrigins: readonly string[];
+  /** Maximum bytes of one request of an upload; undefined: all that is left. */
+  readonly maxStepBytes: number | undefined;
   /** Bytes up to which the user is not asked; undefined when the user did not say. */
   readonly agreedBytes: number | undefined;
   /** Origins on this machine that a process named. */

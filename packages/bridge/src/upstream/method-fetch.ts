@@ -1,5 +1,5 @@
 import type { FetchLike } from "@sluice/core";
-import { isEventStream } from "@sluice/core/internal";
+import { createIdEventFiller, isEventStream } from "@sluice/core/internal";
 import { speaksOfSession } from "./response-status.ts";
 
 /** How long `server/discover` may stay unanswered, in milliseconds, without a sign-in. Then `initialize` is next. */
@@ -13,13 +13,15 @@ const discoverMs = 5_000;
  * - A session id that a proxy gives twice, which `Headers` join by a comma, is one.
  * - A 401 that speaks of the session, and asks for no token, becomes the 404 that MCP has for an unknown session: signing in
  *   would not help.
+ * - An event with only an id gets empty data, so that the SDK resumes after it.
  */
 export function methodFetch(fetch: FetchLike): FetchLike {
   let wasOpen = false;
   return async (input, init = {}) => {
     const headers = new Headers(init.headers);
     const isProbe = headers.get("mcp-method") === "server/discover";
-    const response = withOneSession(await fetch(input, isProbe ? withDeadline(init) : init));
+    const answer = await fetch(input, isProbe ? withDeadline(init) : init);
+    const response = withResumePoints(withOneSession(answer));
     const { status } = response;
     if (init.method === "GET") {
       const isStream = response.ok && isEventStream(response.headers);
@@ -47,6 +49,18 @@ function withOneSession(response: Response): Response {
 function withDeadline(init: RequestInit): RequestInit {
   const late = AbortSignal.timeout(discoverMs);
   return { ...init, signal: init.signal ? AbortSignal.any([init.signal, late]) : late };
+}
+
+function withResumePoints(response: Response): Response {
+  const { ok, status, statusText, headers, body } = response;
+  if (!ok || !body || !isEventStream(headers)) return response;
+  const fill = createIdEventFiller();
+  const filledBody = body.pipeThrough(
+    new TransformStream<Uint8Array, Uint8Array>({
+      transform: (chunk, controller) => controller.enqueue(fill(chunk)),
+    }),
+  );
+  return new Response(filledBody, { status, statusText, headers });
 }
 
 async function withStatus(

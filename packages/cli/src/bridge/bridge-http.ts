@@ -35,7 +35,7 @@ export async function serveBridge(
   options: BridgeCommandOptions,
 ): Promise<void> {
   const { host = "127.0.0.1", port = defaultPort, publicUrl, token, signal } = options;
-  const { allowAnonymous = false, resultsTo, maxHeld, inline, spool } = options;
+  const { allowAnonymous = false, origin: origins, resultsTo, maxHeld, inline, spool } = options;
   ensureGuarded(
     { host, publicUrl, token, allowAnonymous },
     { opened: "the server behind", use: "call it" },
@@ -65,7 +65,7 @@ export async function serveBridge(
       onNote: (line) => note(`sluice: ${printable(line)}`),
     });
     beginToServe(listener);
-    listener.on("request", requestsOf(hosts, { endpoint, token, refusals, results }));
+    listener.on("request", requestsOf(hosts, { endpoint, origins, token, refusals, results }));
     await print(endpoint);
     note(`Bridging to ${printable(server.name)}${token === undefined ? "" : ", token needed"}`);
     if (server.kind === "process") note("  each session starts a process of its own");
@@ -111,6 +111,8 @@ function openSession(
 interface HostGate {
   /** URL of the endpoint as hosts see it. */
   readonly endpoint: string;
+  /** Web origins besides its own whose pages may use it. */
+  readonly origins: readonly string[] | undefined;
   readonly token: string | undefined;
   readonly refusals: RefusalLog;
   readonly results: ServedResults | undefined;
@@ -119,12 +121,12 @@ interface HostGate {
 /** `Host`, `Origin` and the token are checked before a message is read. */
 function requestsOf(
   hosts: HttpHosts,
-  { endpoint, token, refusals, results }: HostGate,
+  { endpoint, origins, token, refusals, results }: HostGate,
 ): RequestListener {
   const { hostname } = new URL(endpoint);
   const router = createRouter(
     { endpoint: { url: endpoint.replace(/\/$/, ""), isLoopback: isLoopbackHost(hostname) } },
-    {},
+    definedMembers({ origins }),
   );
   const routes = results ? withRoutes(router, results.handler.router.routes) : router;
   const routed = createRoutedHandler(routes, (request, given) => hosts.fetch(request, given));

@@ -30,6 +30,8 @@ export interface BridgeCommandOptions {
   readonly forgetSaved?: number;
   /** Further origins that bytes may come from and go to. */
   readonly trust?: readonly string[];
+  /** Maximum bytes of one request of an upload. */
+  readonly maxStep?: number;
   /** Bytes of a file up to which the user is not asked. */
   readonly yesBelow?: number;
   /** Serve hosts over HTTP, not over stdin and stdout. */
@@ -42,22 +44,25 @@ export interface BridgeCommandOptions {
   readonly publicUrl?: string | undefined;
   /** Take hosts of other machines without a token. */
   readonly allowAnonymous?: boolean;
+  /** Web origins whose pages may use the bridge. Default: its own. */
+  readonly origin?: readonly string[];
   /** Ends the bridge. */
   readonly signal: AbortSignal;
 }
 
 /** Throws for options that would have no effect. */
 export function checkBridgeOptions(options: BridgeCommandOptions): void {
-  const { http, host, port, publicUrl, allowAnonymous, token, serverToken } = options;
+  const { http, host, port, publicUrl, allowAnonymous, origin, token, serverToken } = options;
   const forResults = { "--results-to": options.resultsTo, "--max-held": options.maxHeld };
   const forHttp = {
     "--host": host,
     "--port": port,
     "--public-url": publicUrl,
     "--allow-anonymous": allowAnonymous,
+    "--origin": origin,
     ...forResults,
   };
-  const { saveTo, sendFrom, maxSave, maxTotal, forgetSaved, trust, yesBelow } = options;
+  const { saveTo, sendFrom, maxSave, maxTotal, forgetSaved, trust, maxStep, yesBelow } = options;
   const forFolders = {
     "--save-to": saveTo,
     "--send-from": sendFrom,
@@ -65,6 +70,7 @@ export function checkBridgeOptions(options: BridgeCommandOptions): void {
     "--max-total": maxTotal,
     "--forget-saved": forgetSaved,
     "--trust": trust,
+    "--max-step": maxStep,
     "--yes-below": yesBelow,
   };
   if (http) ensureAbsent(forFolders, "with --http", "hosts have no folder on this machine");

@@ -58,7 +58,7 @@ async function toolsFor(
   options: BridgeCommandOptions,
 ): Promise<FileTools | undefined> {
   const { saveTo, sendFrom, inline, spool, maxSave, maxTotal, forgetSaved } = options;
-  const { trust, yesBelow } = options;
+  const { trust, maxStep, yesBelow } = options;
   if (saveTo === undefined && sendFrom === undefined) return undefined;
   const folder = saveTo === undefined ? undefined : fromHome(saveTo);
   const sources = sendFrom?.map(fromHome);
@@ -76,6 +76,7 @@ async function toolsFor(
     maxSavedAgeMs: forgetSaved === undefined ? undefined : forgetSaved * dayMs,
     stateFolder: bridgeStateFolder(),
     trustedOrigins: trust,
+    maxStepBytes: maxStep,
     agreedBytes: yesBelow,
   });
 }

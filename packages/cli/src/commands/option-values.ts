@@ -1,4 +1,5 @@
 import { InvalidArgumentError, Option } from "commander";
+import { MIN_STEP_BYTES } from "@sluice/core/internal";
 import { parseBytes } from "../terminal/quantity.ts";
 import { fault } from "../terminal/failure.ts";
 
@@ -23,9 +24,23 @@ export function sizeInBytes(text: string): number {
   return bytes;
 }
 
+/** Reads the bytes of one step of an upload. */
+export function stepInBytes(text: string): number {
+  const bytes = sizeInBytes(text);
+  if (bytes >= MIN_STEP_BYTES) return bytes;
+  throw new InvalidArgumentError("Use a size of 64K or more.");
+}
+
 /** Values of an option that may be repeated. */
 export function collect(value: string, before: readonly string[] = []): string[] {
   return [...before, value];
+}
+
+/** Values of an option that takes web origins. */
+export function originOf(value: string, before: readonly string[] = []): string[] {
+  const isExact = URL.canParse(value) && new URL(value).origin === value;
+  if (isExact) return [...before, value];
+  throw new InvalidArgumentError("Use an origin without a path, such as http://localhost:6274.");
 }
 
 /** The token as given, or `undefined` for an empty one. Never repeats it, even if it is malformed. */

@@ -5,7 +5,15 @@ import type { BridgeCommandOptions } from "../bridge/bridge-options.ts";
 import type { DoctorOptions } from "./doctor-command.ts";
 import type { GetOptions } from "./get-command.ts";
 import type { ListCommandOptions } from "./list-command.ts";
-import { collect, sizeInBytes, tokenOption, wholeNumber, readToken } from "./option-values.ts";
+import {
+  collect,
+  originOf,
+  sizeInBytes,
+  stepInBytes,
+  tokenOption,
+  wholeNumber,
+  readToken,
+} from "./option-values.ts";
 import type { PutOptions } from "./put-command.ts";
 import type { ServeCommandOptions } from "../serve/serve-options.ts";
 import { serveLimitsText } from "../serve/serve-limits.ts";
@@ -53,11 +61,7 @@ export function commandLine(signal: AbortSignal): Command {
     .addOption(tokenOption("token that every request must carry"))
     .option("--public-url <url>", "https URL of the endpoint, if it is behind a proxy")
     .option("--allow-anonymous", "let other machines in without a token")
-    .option(
-      "--origin <origin>",
-      "web origin whose pages may use the server, such as http://localhost:6274; may be repeated",
-      collect,
-    )
+    .option("--origin <origin>", originText, originOf)
     .option(
       "--audit <file>",
       "record everything there; default: a file for each address in the state folder. Without a record, nothing is sent",
@@ -82,6 +86,11 @@ export function commandLine(signal: AbortSignal): Command {
       "largest upload to accept: 500M, 20G, …; default: 1G",
       sizeInBytes,
     )
+    .option(
+      "--max-step <size>",
+      "max size of one request of an upload, if a proxy in front limits it: 1M, 64M, …",
+      stepInBytes,
+    )
     .option("--print-config", "print configuration for MCP hosts and exit")
     .addHelpText("after", `\n${serveLimitsText}`)
     .action(async (source: string, options: Omit<ServeCommandOptions, "signal">) => {
@@ -102,6 +111,7 @@ export function commandLine(signal: AbortSignal): Command {
     )
     .option("--public-url <url>", "with --http: https URL of the endpoint, if it is behind a proxy")
     .option("--allow-anonymous", "with --http: let other machines in without a token")
+    .option("--origin <origin>", `with --http: ${originText}`, originOf)
     .option(
       "--results-to <place>",
       "with --http: store large results in a folder, s3:, azblob: or graph:, until the bridge exits; default: memory",
@@ -144,6 +154,7 @@ export function commandLine(signal: AbortSignal): Command {
       "origin that bytes may come from and go to besides the server's own; may be repeated",
       collect,
     )
+    .option("--max-step <size>", stepText, stepInBytes)
     .option(
       "--yes-below <size>",
       "do not ask about files up to this size; default: 1G, but ask for any sent in a message",
@@ -236,6 +247,7 @@ export function commandLine(signal: AbortSignal): Command {
       "origin that files may go to besides the server's own; may be repeated",
       collect,
     )
+    .option("--max-step <size>", stepText, stepInBytes)
     .option("--json", "print the results as JSON objects, one a line")
     .addOption(tokenOption("token for the server"))
     .action(async (server: string, files: string[], options: Omit<PutOptions, "signal">) => {
@@ -285,6 +297,11 @@ export function commandLine(signal: AbortSignal): Command {
 
   return program;
 }
+
+const originText =
+  "web origin whose pages may use the server, such as http://localhost:6274; may be repeated";
+const stepText =
+  "max size of one request of an upload; default: all at once, and less if a proxy refuses it";
 
 const examples = `Examples:
   sluice serve ./files

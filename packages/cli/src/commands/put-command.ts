@@ -36,6 +36,8 @@ export interface PutOptions extends ServerCallOptions {
   readonly tool?: string;
   /** Further origins that files may go to. */
   readonly trust?: readonly string[];
+  /** Maximum bytes of one request of an upload. */
+  readonly maxStep?: number;
   readonly json?: boolean;
 }
 
@@ -64,7 +66,7 @@ export async function putCommand(
   files: readonly string[],
   options: PutOptions,
 ): Promise<void> {
-  const { token, trust = [], tool } = options;
+  const { token, trust = [], tool, maxStep: maxStepBytes } = options;
   ensureTrust(trust);
   await ensureFiles(files);
   const bar = createProgressBar(process.stderr);
@@ -73,7 +75,7 @@ export async function putCommand(
     endpoint: endpointOf(server),
     maxFileBytes: Number.MAX_SAFE_INTEGER,
     trustedOrigins: trust,
-    ...definedMembers({ token }),
+    ...definedMembers({ token, maxStepBytes }),
     onProgress({ bytes, totalBytes }) {
       askedFiles.sentBytes = bytes;
       bar.update(bytes, totalBytes);

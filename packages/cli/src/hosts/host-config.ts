@@ -50,7 +50,8 @@ function stdioCommand(
   file: string | undefined,
 ): StartCommand {
   const place = parseStorageUrl(source);
-  const { uri, keys, audit, tools, appendOnly, uploads, maxUpload, saveTo, maxTotal } = options;
+  const { uri, keys, audit, tools, appendOnly, uploads, maxUpload, maxStep, saveTo, maxTotal } =
+    options;
   const isFolder = place.kind === "file";
   const start = startCommandOf(file, isFolder ? [] : [plugins[place.kind]]);
   const args = [...start.args, "serve", isFolder ? resolve(place.root) : source, "--stdio"];
@@ -59,6 +60,7 @@ function stdioCommand(
     if (typeof path === "string") args.push(`--${option}`, resolve(path));
   for (const ending of appendOnly ?? []) args.push("--append-only", ending);
   if (maxUpload !== undefined) args.push("--max-upload", String(maxUpload));
+  if (maxStep !== undefined) args.push("--max-step", String(maxStep));
   if (maxTotal !== undefined) args.push("--max-total", String(maxTotal));
   if (tools === false) args.push("--no-tools");
   return { command: start.command, args };

@@ -32,6 +32,8 @@ export interface ServeCommandOptions {
   readonly uploads?: string;
   /** Largest such file, in bytes. Default: 1 GiB. */
   readonly maxUpload?: number;
+  /** Maximum bytes of one request of an upload, as senders are told. */
+  readonly maxStep?: number;
   /** Folder that a tool may save resources into. */
   readonly saveTo?: string;
   /** Maximum size of all files saved there, in bytes. Default: 100 GiB. */
@@ -109,7 +111,7 @@ function ensureForStdio(options: ServeCommandOptions): void {
 
 /** A size without a folder would change nothing, and a port that is chosen at the start is not known before. */
 function ensureUsed(options: ServeCommandOptions): void {
-  const { uploads, maxUpload, saveTo, maxTotal, printConfig, stdio, port } = options;
+  const { uploads, maxUpload, maxStep, saveTo, maxTotal, printConfig, stdio, port } = options;
   if (printConfig && !stdio && port === 0)
     throw fault(
       "invalid_argument",
@@ -122,12 +124,13 @@ function ensureUsed(options: ServeCommandOptions): void {
       "--max-total has no effect without --save-to",
       "pass --save-to with the folder that models may save files into",
     );
-  if (maxUpload === undefined || uploads !== undefined) return;
-  throw fault(
-    "invalid_argument",
-    "--max-upload has no effect without --uploads",
-    "pass --uploads with the folder that clients may put files into",
-  );
+  for (const [name, value] of Object.entries({ "--max-upload": maxUpload, "--max-step": maxStep }))
+    if (value !== undefined && uploads === undefined)
+      throw fault(
+        "invalid_argument",
+        `${name} has no effect without --uploads`,
+        "pass --uploads with the folder that clients may put files into",
+      );
 }
 
 function hostIn(url: string): string {

@@ -8,7 +8,7 @@ import {
   type ServerContext,
 } from "@modelcontextprotocol/server";
 import { SluiceError } from "@sluice/core";
-import { createRecentEntries } from "@sluice/core/internal";
+import { createRecentEntries, definedMembers } from "@sluice/core/internal";
 import type { Sluice } from "@sluice/server";
 import { callerOf, optionalInput, tagOf, toolFault, toolSchema } from "@sluice/server/internal";
 import type { WritableBackend } from "@sluice/storage";
@@ -56,7 +56,7 @@ const maxNames = 100;
 export async function openServedUploads(
   sluice: Sluice,
   folder: string,
-  maxBytes: number,
+  { maxBytes, maxStepBytes }: { readonly maxBytes: number; readonly maxStepBytes?: number },
 ): Promise<ServedUploads> {
   // the partial file of a killed process; if another one is at work the next start does it
   await removeAbandonedWrites({ root: folder }).catch(() => 0);
@@ -65,6 +65,7 @@ export async function openServedUploads(
     storage: createFsBackend({ root: waitingFolder.path, writable: true }),
     scan: "none",
     maxBytes,
+    ...definedMembers({ maxStepBytes }),
     limits: uploadLimits(maxBytes),
   });
   const transfer = createFileTransfer(uploads);

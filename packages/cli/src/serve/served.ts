@@ -42,6 +42,7 @@ export async function openServed(
     tools = true,
     uploads: inbox,
     maxUpload = defaultMaxUpload,
+    maxStep,
     saveTo,
     maxTotal,
   } = options;
@@ -64,8 +65,8 @@ export async function openServed(
     audit: auditOf(trail),
     limits: serveLimits,
   });
-  const uploads =
-    inbox === undefined ? undefined : await openServedUploads(sluice, inbox, maxUpload);
+  const limits = { maxBytes: maxUpload, ...definedMembers({ maxStepBytes: maxStep }) };
+  const uploads = inbox === undefined ? undefined : await openServedUploads(sluice, inbox, limits);
   const bounds = { maxTotalBytes: maxTotal, isShared: true };
   const attachSaveTool =
     saveTo === undefined ? undefined : await openSaveTool(sluice, saveTo, bounds);

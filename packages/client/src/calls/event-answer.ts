@@ -1,5 +1,11 @@
 import { SluiceError, type ByteFlow } from "@sluice/core";
-import { isResponse, readJson, systemClock } from "@sluice/core/internal";
+import {
+  createIdEventFiller,
+  isMessageEvent,
+  isResponse,
+  readJson,
+  systemClock,
+} from "@sluice/core/internal";
 import { createParser } from "eventsource-parser";
 import { streamOf } from "../net/flow-stream.ts";
 import { unanswered } from "../net/timeouts.ts";
@@ -20,6 +26,7 @@ export function watchEvents(
 ): ReadableStream<Uint8Array> {
   const reader = streamOf(body).getReader();
   const decoder = new TextDecoder();
+  const fill = createIdEventFiller();
   let bytes = 0;
   let isAnswered = false;
   let isForeign = false;
@@ -30,8 +37,9 @@ export function watchEvents(
     reader.cancel(expired).catch(() => {});
   }, call.answerMs);
   const parser = createParser({
-    onEvent({ id, data }) {
+    onEvent({ id, event, data }) {
       if (id !== undefined && id !== "") mayGoOn = true;
+      if (!isMessageEvent({ event })) return;
       const message = readJson(data).value;
       if (!isResponse(message) && !isNamelessError(message)) return;
       if (!answers(message, call.id)) isForeign = true;
@@ -69,9 +77,10 @@ export function watchEvents(
         }
         bytes += value.length;
         if (bytes > maxEventBytes) return end(controller, tooLong(call.what, maxEventBytes));
-        parser.feed(decoder.decode(value, { stream: true }));
+        const filledChunk = fill(value);
+        parser.feed(decoder.decode(filledChunk, { stream: true }));
         if (isForeign && !isAnswered) return end(controller, foreign(call));
-        return controller.enqueue(value);
+        return controller.enqueue(filledChunk);
       },
       cancel(reason) {
         stopTimer();

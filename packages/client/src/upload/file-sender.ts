@@ -1,7 +1,12 @@
 /** @ts-ignore: in our declarations, users of SDK version 1 lack this package */
 import type { Client } from "@modelcontextprotocol/client";
 import { SluiceError, type FetchLike, type Secret } from "@sluice/core";
-import { type BinaryElicitation, formatContentType } from "@sluice/core/internal";
+import {
+  type BinaryElicitation,
+  definedMembers,
+  ensureStepBytes,
+  formatContentType,
+} from "@sluice/core/internal";
 import { createLoader } from "../net/load-code.ts";
 import type { RequestingClient } from "../calls/stream-calls.ts";
 import { ensureTrustedOrigins } from "../trust/accept-url.ts";
@@ -44,6 +49,11 @@ export interface FileSenderOptions<Picked> {
   readonly token?: Secret;
   /** Called as bytes go out. It must not throw. */
   readonly onProgress?: (count: UploadCount) => void;
+  /**
+   * Maximum bytes of one request of a resumable upload, at least 64 KiB: what a proxy in front of the server allows. After
+   * a proxy's 413 the steps get smaller by themselves. Default: all that is left, in pages 8 MiB.
+   */
+  readonly maxStepBytes?: number;
   /** Deadlines other than the defaults of {@link SendTimeouts}. */
   readonly timeouts?: Partial<SendTimeouts>;
 }
@@ -91,14 +101,16 @@ export function assembleFileSender<Picked>(
   },
 ): FileSender<Picked> {
   const { onFilesRequested, onProgress, accept = ["*/*"], trustedOrigins = [] } = options;
-  const { maxFileBytes = 2 ** 30 } = options;
+  const { maxFileBytes = 2 ** 30, maxStepBytes = platform.sender.maxStepBytes } = options;
   if (!(Number.isSafeInteger(maxFileBytes) && maxFileBytes > 0))
     throw new RangeError(
       `client: maxFileBytes ${maxFileBytes} is not a byte count; pass an integer from 1`,
     );
+  ensureStepBytes("client", maxStepBytes);
   ensureTrustedOrigins(trustedOrigins);
   const answering: AnswerSettings<Picked> = {
     ...platform,
+    sender: { ...platform.sender, ...definedMembers({ maxStepBytes }) },
     trust: { session, trustedOrigins },
     timeouts: { ...sendTimeouts, ...options.timeouts },
     maxFileBytes,

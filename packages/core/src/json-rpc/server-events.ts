@@ -39,6 +39,8 @@ export function createEventReader(options: EventReaderOptions): EventReader {
   let length = 0;
   /** The last characters of the pieces: an empty line may begin in them. */
   let tail = "";
+  /** A line feed that comes next belongs to the carriage return that ended the last event. */
+  let isAfterCr = false;
 
   function ensureLength(more: number): void {
     if (length + more > maxEventLength)
@@ -52,12 +54,17 @@ export function createEventReader(options: EventReaderOptions): EventReader {
     read(bytes) {
       const events: ServerEvent[] = [];
       let text = decoder.decode(bytes, { stream: true });
+      if (isAfterCr && bytes.length > 0) {
+        if (text.startsWith("\n")) text = text.slice(1);
+        isAfterCr = false;
+      }
       for (let end = endIn(tail, text); end !== undefined; end = endIn(tail, text)) {
         ensureLength(end);
         events.push(parseEvent([...pieces, text.slice(0, end)].join("")));
         pieces = [];
         length = 0;
         tail = "";
+        isAfterCr = text.length === end && text.endsWith("\r");
         text = text.slice(end);
       }
       ensureLength(text.length);
@@ -103,7 +110,7 @@ export function isEventStream(headers: Headers): boolean {
 
 /** Where the first empty line of `text` ends, which may begin in what came before it. */
 function endIn(tail: string, text: string): number | undefined {
-  const end = /(?:\r\n|\n|\r(?!\n))(?:\r\n|\n|\r(?!\n|$))/.exec(tail + text);
+  const end = /(?:\r\n|\n|\r(?!\n))(?:\r\n|\n|\r(?!\n))/.exec(tail + text);
   return end ? end.index + end[0].length - tail.length : undefined;
 }
 
@@ -115,13 +122,24 @@ function parseEvent(raw: string): ServerEvent {
     const value = colon < 0 ? "" : line.slice(line[colon + 1] === " " ? colon + 2 : colon + 1);
     if (name === "data") event.data = event.data === undefined ? value : `${event.data}\n${value}`;
     else if (name === "id" && !value.includes("\0")) event.id = value;
-    else if (name === "event" && value !== "") event.event = value;
+    else if (name === "event") event.event = value;
     else if (name === "retry" && /^\d+$/.test(value)) event.retryMs = Number(value);
   }
+  // an empty type is that of messages, also after another one
+  if (event.event === "") delete event.event;
   return event;
 }
 
+/** True for an event of the type `message`: any other one has no JSON-RPC for an SDK, whatever its data. */
+export function isMessageEvent({
+  event = "message",
+}: {
+  readonly event?: string | undefined;
+}): boolean {
+  return event === "message";
+}
+
 function withMessage(event: ServerEvent): RpcEvent {
-  const { message } = readRpc(event.data ?? "");
+  const { message } = isMessageEvent(event) ? readRpc(event.data ?? "") : {};
   return message ? { ...event, message } : event;
 }

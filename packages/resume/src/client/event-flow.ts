@@ -3,6 +3,7 @@ import {
   cancelledBy,
   createEventReader,
   isInTime,
+  isMessageEvent,
   isRequest,
   isResponse,
   keyOf,
@@ -106,13 +107,14 @@ export class EventFlow {
   }
 
   /** Takes in an event; `undefined` for one that the client has had, or that tells it nothing. */
-  #take({ id, data, retryMs: ms }: ServerEvent): "event" | "result" | undefined {
+  #take({ id, event, data, retryMs: ms }: ServerEvent): "event" | "result" | undefined {
     if (ms !== undefined) this.#retryMs = Math.min(ms, this.#options.limits.maxRetryMs);
-    if (data === undefined) return undefined;
     // the same event again is not progress
-    if (id !== this.#lastEventId) this.#silences = 0;
-    // an empty id means none (HTML, section 9.2.6)
+    if (id !== this.#lastEventId && (id ?? data) !== undefined) this.#silences = 0;
+    // an empty id means none, and an event with only an id is a resume point (HTML, section 9.2.6)
     if (id !== undefined) this.#lastEventId = id === "" ? undefined : id;
+    if (data === undefined) return undefined;
+    if (!isMessageEvent({ event })) return "event";
     const message = readJson(data).value;
     if (isResponse(message))
       return this.#options.requestId === undefined ||

@@ -2,6 +2,7 @@ import type { McpHandlerRequestOptions } from "@modelcontextprotocol/server";
 import {
   cancelledBy,
   createEventReader,
+  isMessageEvent,
   isRequest,
   type EventReader,
   type LooseMessage,
@@ -106,11 +107,12 @@ class Relay implements RunningCall {
     this.#events ??= createEventReader({ operation: "resume", maxEventLength });
     const events = this.#events.read(bytes);
     if (endsEvent(bytes)) this.#events = undefined;
-    for (const { id, data, retryMs } of events) {
-      if (id) this.#lastEventId = id;
+    for (const { id, event, data, retryMs } of events) {
+      if (id !== undefined) this.#lastEventId = id;
       // the least pause bounds a handler whose streams end again and again at once
       if (retryMs !== undefined) this.#retryMs = Math.min(Math.max(retryMs, 10), 60_000);
-      if (data) await this.writer.write(this.#renamed(JSON.parse(data) as LooseMessage));
+      if (data && isMessageEvent({ event }))
+        await this.writer.write(this.#renamed(JSON.parse(data) as LooseMessage));
     }
   }
 

@@ -12,10 +12,17 @@ export interface OriginGateOptions {
   readonly origins?: readonly string[];
 }
 
-const foreignOrigin = problem(403, {
-  detail:
-    "the web page that sent this is of an origin that is not let in; list its origin, such as https://app.example.com, in the option origins (sluice serve: --origin)",
-});
+/** A page without an origin of its own, such as a sandboxed one, says `null`: it cannot be let in. */
+function foreignOrigin(origin: string): Reply {
+  const detail = isOrigin(origin)
+    ? `pages of ${origin} may not use this endpoint; list that origin in the option origins (sluice serve, sluice bridge --http: --origin ${origin})`
+    : "pages without an origin of their own may not use this endpoint: their address must be http or https";
+  return problem(403, { detail });
+}
+
+function isOrigin(text: string): boolean {
+  return URL.canParse(text) && new URL(text).origin === text;
+}
 
 interface HeaderFields {
   /** A field by its lower-case name. */
@@ -55,7 +62,7 @@ export function createOriginGate(endpointUrl: string, options: OriginGateOptions
   );
   const origins = new Map<string, readonly string[]>();
   for (const origin of [endpoint.origin, ...(options.origins ?? [])]) {
-    if (!URL.canParse(origin) || new URL(origin).origin !== origin)
+    if (!isOrigin(origin))
       throw new TypeError(
         `sluice: ${JSON.stringify(withoutCredentials(origin))} is not an origin; write it like "https://app.example.com"`,
       );
@@ -70,7 +77,7 @@ export function createOriginGate(endpointUrl: string, options: OriginGateOptions
     hosts.has(hostName(request.header("host"))) ? undefined : problem(421);
   const refuseOrigin: OriginGate["refuseOrigin"] = (request) => {
     const origin = request.header("origin");
-    return origin === undefined || origins.has(origin) ? undefined : foreignOrigin;
+    return origin === undefined || origins.has(origin) ? undefined : foreignOrigin(origin);
   };
   return {
     refuseHost,

@@ -79,7 +79,7 @@ export interface Handler extends SluiceHandler {
 
 /**
  * Makes the fetch-shaped handler of a whole server: JSON-RPC, `resources/stream`, downloads, links and uploads. `toNodeHandler`
- * puts it on `node:http`; elsewhere call its `fetch`.
+ * puts it on `node:http`; elsewhere call its `fetch`. A browser that opens the endpoint gets a page with its address for clients.
  *
  * ```ts
  * const handler = createHandler({ sluice, create: () => sluice.attach(new McpServer(info)), uploads });

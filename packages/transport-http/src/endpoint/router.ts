@@ -10,6 +10,7 @@ import {
   type OriginGateOptions,
   type Reply,
 } from "@sluice/server/internal";
+import { endpointPage, isVisit } from "./endpoint-page.ts";
 import type { PlainRequest } from "./plain-route.ts";
 import { readBase } from "./request-target.ts";
 
@@ -72,6 +73,8 @@ export function routesBelow(prefix: string, routeOf: (rest: string) => Route): R
 
 /** What stands before a handler, however many layers it has: one gate, one table of routes. */
 export interface EndpointRouter {
+  /** URL of the endpoint as clients see it. */
+  readonly url: string;
   /** Path of the endpoint as this process sees it, without a slash at its end. */
   readonly base: string;
   readonly gate: OriginGate;
@@ -96,6 +99,7 @@ export function createRouter(
 ): EndpointRouter {
   const base = readBase(options.path ?? new URL(url).pathname);
   return {
+    url,
     base,
     gate: createOriginGate(url, options),
     routes: (path) => (path === (base || "/") ? endpointRoute : undefined),
@@ -115,7 +119,7 @@ export type Admission =
 
 /**
  * Looks at target, `Host` and `Origin`, before anything else does. A target that is malformed is 400, a wrong host 421, a
- * wrong origin 403, and what names no route 404. Answers `OPTIONS` where a route says what pages may do.
+ * wrong origin 403, and what names no route 404. A browser that opens the endpoint gets a page about it. Answers `OPTIONS` where a route says what pages may do.
  */
 export function admit(
   router: EndpointRouter,
@@ -123,7 +127,7 @@ export function admit(
 ): Admission {
   const path = readTarget(request.target);
   if (path === undefined) return { reply: problem(400) };
-  const { gate } = router;
+  const { gate, url } = router;
   const wrongHost = gate.refuseHost(request);
   if (wrongHost) return { reply: wrongHost };
   const route = router.routes(path);
@@ -133,6 +137,7 @@ export function admit(
   const wrongOrigin = isPublic ? undefined : gate.refuseOrigin(request);
   if (wrongOrigin) return { reply: wrongOrigin };
   if (!route) return { reply: problem(404) };
+  if (route.kind === "mcp" && isVisit(request)) return { reply: endpointPage(url, pageOf(router)) };
   if (!terms) return { route, cors: [] };
   const corsHeaders = isPublic ? publicCorsHeaders : gate.corsHeaders(request);
   const isOpen = corsHeaders.length > 0;
@@ -143,6 +148,11 @@ export function admit(
   if (request.method === "OPTIONS")
     return { reply: answerOptions(terms, request, isOpen ? cors : []) };
   return { route, cors };
+}
+
+/** The page for people at the root, if there is one. */
+function pageOf({ url, routes }: EndpointRouter): string | undefined {
+  return routes("/")?.kind === "page" ? new URL("/", url).href : undefined;
 }
 
 /** A reply with further headers, names and values in turn. */

@@ -45,7 +45,7 @@ export function serveChannel(
         throw error;
       }
     },
-    { transport: channel },
+    { transport: channel, onerror: onError },
   );
 }
 

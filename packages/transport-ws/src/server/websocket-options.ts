@@ -55,6 +55,6 @@ export interface WebSocketHandlerOptions extends AuthenticationOptions, OriginGa
   readonly failedTickets?: RateLimiter | false;
   /** Milliseconds between pings; a peer that says nothing in between is gone. Default 30,000. */
   readonly pingIntervalMs?: number;
-  /** Gets faults of the factory and of the token verifier. Default: `console.error`. */
+  /** Gets faults of the factory, of the token verifier, and of a connection's first messages. Default: `console.error`. */
   readonly onError?: (error: unknown) => void;
 }

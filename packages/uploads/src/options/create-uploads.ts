@@ -104,7 +104,7 @@ export function createUploads(sluice: Pick<Sluice, "host">, options: UploadsOpti
   // what all of it shares
   const requests = new OpenRequests();
   const { closing } = requests;
-  const tokens = new SlotTokens(host, maxBytes);
+  const tokens = new SlotTokens(host, { maxBytes, maxStepBytes: checked.maxStepBytes });
   const quota = new QuotaTracker({
     store,
     limits: options.limits,

@@ -1,4 +1,4 @@
-import { ensureKnownOptions } from "@sluice/core/internal";
+import { ensureKnownOptions, ensureStepBytes } from "@sluice/core/internal";
 import type { Sluice } from "@sluice/server";
 import type { Stores, UploadStore } from "@sluice/state";
 import type { WritableBackend } from "@sluice/storage";
@@ -17,6 +17,11 @@ export interface UploadsOptions {
   readonly stores?: Pick<Stores, "uploads">;
   /** Largest file, in bytes, whatever a slot says. Default 100 MiB. */
   readonly maxBytes?: number;
+  /**
+   * Maximum bytes of one step of a file, at least 64 KiB: what a proxy in front of the endpoint allows for the body of a
+   * request. Senders are told (`Upload-Limit: max-append-size`). Default: they are told nothing.
+   */
+  readonly maxStepBytes?: number;
   /** Maximum requests, files and bytes of one principal: `{ files: { perPrincipal: 100 } }`. */
   readonly limits?: UploadLimits;
   /** Bounds on how slowly a body may come. */
@@ -37,6 +42,7 @@ interface CheckedOptions {
   readonly scan: Scan | undefined;
   readonly store: UploadStore;
   readonly maxBytes: number;
+  readonly maxStepBytes: number | undefined;
   readonly sweepIntervalMs: number;
   readonly trustedOrigins: readonly string[];
 }
@@ -59,11 +65,14 @@ export function readOptions(sluice: Pick<Sluice, "host">, options: UploadsOption
   for (const [name, value] of Object.entries({ maxBytes, sweepIntervalMs }))
     if (!Number.isSafeInteger(value) || value < 1)
       throw new RangeError(`createUploads: ${name} must be a whole number from 1`);
+  const { maxStepBytes } = options;
+  ensureStepBytes("createUploads", maxStepBytes);
   return {
     storage: toUploadStorage(options.storage),
     scan: scan === "none" ? undefined : scan,
     store: uploadStoreOf(stores, options.stores),
     maxBytes,
+    maxStepBytes,
     sweepIntervalMs,
     trustedOrigins,
   };
@@ -90,6 +99,7 @@ const optionNames: Readonly<Record<keyof UploadsOptions, true>> = {
   scan: true,
   stores: true,
   maxBytes: true,
+  maxStepBytes: true,
   limits: true,
   pace: true,
   sweepIntervalMs: true,

@@ -34,19 +34,15 @@ export function storedReply(uploadId: string, records: readonly FileRecord[]): R
 
 /** A step of a file was received; `location` is the URL of a new file. */
 export function steppedReply(slot: OpenSlot, file: FileProgress, location?: string): Reply {
+  const place = location === undefined ? [] : ["Location", location];
+  const progress = [...place, ...progressHeaders(slot, file)];
   if (file.record) {
     const reply = storedReply(slot.uploadId, [file.record]);
-    return { ...reply, headers: [...reply.headers, ...progressHeaders(slot, file)] };
+    return { ...reply, headers: [...reply.headers, ...progress] };
   }
-  const isNew = location !== undefined;
-  return {
-    status: isNew ? 201 : 204,
-    headers: [
-      ...(isNew ? ["Location", location, "Content-Length", "0"] : []),
-      ...progressHeaders(slot, file),
-      ...shieldHeaders,
-    ],
-  };
+  return location === undefined
+    ? { status: 204, headers: [...progress, ...shieldHeaders] }
+    : { status: 201, headers: [...progress, "Content-Length", "0", ...shieldHeaders] };
 }
 
 /** How far a file is. */
@@ -66,9 +62,10 @@ function progressHeaders(slot: OpenSlot, { offset, length, record }: FileProgres
 }
 
 /** What a slot accepts, and for how many more seconds. */
-export function limitHeaders({ terms, expiresAt }: OpenSlot): string[] {
+export function limitHeaders({ terms, expiresAt, maxStepBytes }: OpenSlot): string[] {
   const maxAge = Math.max(0, Math.floor((expiresAt - Date.now()) / 1_000));
-  return [UPLOAD_LIMIT_HEADER, `max-size=${terms.maxBytes}, max-age=${maxAge}`];
+  const step = maxStepBytes === undefined ? "" : `max-append-size=${maxStepBytes}, `;
+  return [UPLOAD_LIMIT_HEADER, `max-size=${terms.maxBytes}, ${step}max-age=${maxAge}`];
 }
 
 /** An answer in JSON. */

@@ -10,7 +10,12 @@ import type { StorageRoom } from "../limits/room.ts";
 import { offsetReply, steppedReply, storedReply } from "./answers.ts";
 import { receiveForm } from "../receive/form-upload.ts";
 import { receiveFile, type ReceiverParts } from "../receive/raw-upload.ts";
-import { readFacts, wholeLength, type UploadRequest } from "../receive/request-facts.ts";
+import {
+  readFacts,
+  type RequestFacts,
+  wholeLength,
+  type UploadRequest,
+} from "../receive/request-facts.ts";
 import { overviewOf } from "./overview.ts";
 import { isTus, readTusFacts, refuseTusVersion, tusStepReply } from "./tus.ts";
 
@@ -90,7 +95,8 @@ async function receive(
   if (facts.complete !== undefined && !isForm) {
     // older drafts give the first bytes the type of a step, which is not that of the file
     const contentType = isStep ? undefined : facts.contentType;
-    const file = await resumable.begin({ ...upload, facts: { ...facts, contentType } });
+    const complete = facts.complete || isEmptyOfOlderDraft(request, facts);
+    const file = await resumable.begin({ ...upload, facts: { ...facts, contentType, complete } });
     return steppedReply(slot, file, `${slotUrl}/${file.fileId}`);
   }
   if (isForm && (request.method !== "POST" || facts.complete !== undefined))
@@ -102,6 +108,11 @@ async function receive(
     receiveWhole(services, booked),
   );
   return storedReply(slot.uploadId, records);
+}
+
+/** Clients of the drafts 03 to 05 begin an empty file, and send no step of it. */
+function isEmptyOfOlderDraft(request: PlainRequest, { length }: RequestFacts): boolean {
+  return length === 0 && /^[56]$/.test(request.header("upload-draft-interop-version") ?? "");
 }
 
 async function receiveTus(

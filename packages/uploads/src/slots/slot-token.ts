@@ -24,6 +24,8 @@ export interface OpenSlot {
   /** Unix milliseconds. */
   readonly expiresAt: number;
   readonly terms: SlotTerms;
+  /** Maximum bytes of a step that senders are told, whatever the token says. */
+  readonly maxStepBytes?: number | undefined;
 }
 
 /** A slot that a request presents. */
@@ -33,23 +35,29 @@ export interface PresentedSlot extends OpenSlot {
   matchesPrincipal(principal: Principal): boolean;
 }
 
-/** Makes and opens the tokens of the slots of one endpoint; no slot takes files of more than `maxBytes`. */
+/** Bounds of all slots of an endpoint: of a file, and of a step of one as senders are told. */
+interface SlotBounds {
+  readonly maxBytes: number;
+  readonly maxStepBytes?: number | undefined;
+}
+
+/** Makes and opens the tokens of the slots of one endpoint. */
 export class SlotTokens {
   readonly #audience: string;
   readonly #sealer: Sealer;
   readonly #store: TokenStore;
   readonly #isStored: boolean;
-  readonly #maxBytes: number;
+  readonly #bounds: SlotBounds;
 
   constructor(
     { keys, stores, tokens, endpoint }: Pick<Host, "keys" | "stores" | "tokens" | "endpoint">,
-    maxBytes: number,
+    bounds: SlotBounds,
   ) {
     this.#audience = endpoint.url;
     this.#sealer = createSealer({ keys, audience: endpoint.url });
     this.#store = createTokenStore({ keys, audience: endpoint.url, state: stores.state });
     this.#isStored = tokens === "stored";
-    this.#maxBytes = maxBytes;
+    this.#bounds = bounds;
   }
 
   /** Makes a slot and its URL. Rejects with a `TypeError` or `RangeError` for invalid terms, and errors of the store. */
@@ -60,7 +68,7 @@ export class SlotTokens {
   ): Promise<{ readonly url: string; readonly slot: OpenSlot }> {
     const holder = selfAuthenticating ? undefined : (userOf(principal) ?? principal);
     const { maxTtlMs } = tokenLifetimes.upload[holder ? "bound" : "self"];
-    const described = describeSlot(principal, terms, this.#maxBytes);
+    const described = describeSlot(principal, terms, this.#bounds.maxBytes);
     const claims = {
       key: encodeHandle(described),
       ttlMs: ttlMs === undefined ? undefined : Math.min(ttlMs, maxTtlMs),
@@ -79,18 +87,18 @@ export class SlotTokens {
     const { ttlMs } = tokenLifetimes.upload[principal ? "bound" : "self"];
     // whole seconds, as tokens have them
     const expiresAt = Math.floor((Date.now() + ttlMs) / 1_000) * 1_000;
-    return { ...describeSlot(principal, terms, this.#maxBytes), expiresAt };
+    return { ...describeSlot(principal, terms, this.#bounds.maxBytes), expiresAt };
   }
 
   /** Throws `not_found` or `expired`. */
   openSealed(token: string, now: number): PresentedSlot {
-    return presented(this.#sealer.unseal("upload", token, { now }));
+    return this.#presented(this.#sealer.unseal("upload", token, { now }));
   }
 
   /** Rejects with `not_found`, `expired` and errors of the store. */
   async openStored(token: string, now: number): Promise<PresentedSlot> {
     if (!this.#isStored) throw new SluiceError("not_found", "uploads: slots have sealed URLs here");
-    const slot = presented(await this.#store.open("upload", token, { now }));
+    const slot = this.#presented(await this.#store.open("upload", token, { now }));
     // without a principal beside it such a URL would be refused by its route: bound ones are sealed
     if (slot.auth !== "self") throw new SluiceError("not_found", "uploads: the slot is bound");
     return slot;
@@ -100,6 +108,16 @@ export class SlotTokens {
   async openUrl(url: string, now: number): Promise<PresentedSlot> {
     const token = url.slice(url.lastIndexOf("/") + 1);
     return isStoredToken(token) ? this.openStored(token, now) : this.openSealed(token, now);
+  }
+
+  #presented(opened: OpenedToken): PresentedSlot {
+    return {
+      ...decodeHandle(opened.key),
+      auth: opened.auth,
+      expiresAt: opened.expiresAt,
+      maxStepBytes: this.#bounds.maxStepBytes,
+      matchesPrincipal: (principal) => opened.matchesPrincipal(principal),
+    };
   }
 }
 
@@ -112,15 +130,6 @@ function describeSlot(
     uploadId: newId(),
     owner: ownerOf(principal),
     terms: boundTerms(terms, maxBytes),
-  };
-}
-
-function presented(opened: OpenedToken): PresentedSlot {
-  return {
-    ...decodeHandle(opened.key),
-    auth: opened.auth,
-    expiresAt: opened.expiresAt,
-    matchesPrincipal: (principal) => opened.matchesPrincipal(principal),
   };
 }
 

@@ -1,6 +1,7 @@
 import { ClientSession, createSessionSender } from "@sluice/client/internal";
 import type { FallbackClient, FileSender } from "@sluice/client/send";
 import type { FetchLike } from "@sluice/core";
+import { definedMembers } from "@sluice/core/internal";
 import { loopbackOf } from "../../confine/named-loopback.ts";
 import type { SendableFile } from "../../confine/send-folders.ts";
 import { membersOf, type Members } from "../../messages/messages.ts";
@@ -21,8 +22,10 @@ export class FileAnswers {
   /** Sender for files to an address that the server named. `file` is what requests for files are answered with. */
   senderTo(address: unknown, file?: SendableFile): FileSender<SendableFile> {
     const session = this.#session ?? new ClientSession(loopbackOf(address) ?? placeholder);
+    const { trustedOrigins, maxStepBytes } = this.#context;
     return createSessionSender(session, {
-      trustedOrigins: this.#context.trustedOrigins,
+      trustedOrigins,
+      ...definedMembers({ maxStepBytes }),
       maxFileBytes: Number.MAX_SAFE_INTEGER,
       onFilesRequested({ fields, requiredValues }) {
         const [field] = fields;

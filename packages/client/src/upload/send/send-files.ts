@@ -1,5 +1,5 @@
 import { SluiceError } from "@sluice/core";
-import { formatContentDisposition, formatReprDigest } from "@sluice/core/internal";
+import { formatContentDisposition, formatReprDigest, smallerStep } from "@sluice/core/internal";
 import type { OutgoingBody } from "../../net/outgoing-body.ts";
 import { fairMsOf, withDeadline } from "../../net/timeouts.ts";
 import type { FileSource, OpenFile } from "../source/file-source.ts";
@@ -100,8 +100,10 @@ async function sendOne(
       signal,
       onSent: report,
     };
-    const inSteps = target.wire === "resumable" && file.size > shortBytes;
-    await (inSteps ? sendResumable(transfer, begun) : sendRaw(transfer));
+    const { maxStepBytes = shortBytes } = settings.sender;
+    const isLong = file.size > Math.min(shortBytes, maxStepBytes);
+    const inSteps = target.wire === "resumable" && (isLong || begun?.location !== undefined);
+    await (inSteps ? sendResumable(transfer, begun) : sendRaw(transfer, begun));
     return await describeSent(transfer);
   } finally {
     await file.close();
@@ -120,11 +122,11 @@ async function describeSent({ source, file, digest }: OutgoingFile): Promise<Sen
 const shortBytes: number = 2 ** 20;
 
 /**
- * Sends a file as the body of one request. A connection that breaks ends it: the client cannot tell what the server
- * kept.
+ * Sends a file as the body of one request, and in steps after a proxy's 413 if the target takes them. A connection that
+ * breaks ends it: the client cannot tell what the server kept.
  */
-async function sendRaw(transfer: OutgoingFile): Promise<void> {
-  const { source, file, digest } = transfer;
+async function sendRaw(transfer: OutgoingFile, begun: StartedUpload | undefined): Promise<void> {
+  const { source, file, digest, target } = transfer;
   const isShort = file.size <= shortBytes || transfer.settings.sender.blind;
   const sha256 = isShort ? await digest.finish() : undefined;
   const answer = await send(transfer, onePiece(transfer), {
@@ -132,6 +134,8 @@ async function sendRaw(transfer: OutgoingFile): Promise<void> {
     "content-disposition": formatContentDisposition(source.name),
     ...(sha256 === undefined ? {} : { "repr-digest": formatReprDigest(sha256) }),
   });
+  if (target.wire === "resumable" && smallerStep(answer, file.size) !== undefined)
+    return sendResumable(transfer, begun);
   ensureReceived(answer, { size: file.size, sha256: await digest.finish() });
 }
 

@@ -2,6 +2,7 @@ import { SluiceError } from "@sluice/core";
 import {
   formatContentDisposition,
   PARTIAL_UPLOAD_TYPE,
+  smallerStep,
   UPLOAD_COMPLETE_HEADER,
   UPLOAD_LENGTH_HEADER,
   UPLOAD_LIMIT_HEADER,
@@ -26,7 +27,7 @@ export interface StartedUpload {
 
 /**
  * Sends a file in the steps of draft-ietf-httpbis-resumable-upload: creates an upload without bytes (§4.2), appends
- * what is left (§4.4), and after every fault asks how far the server is (§4.3). Rejects with `protocol` for an
+ * what is left (§4.4), and after every fault asks how far the server is (§4.3). After a proxy's 413 the steps get smaller. Rejects with `protocol` for an
  * impossible offset, and with faults that could not be mended. An abandoned upload is cancelled, unless it is to be
  * kept: then the last `onSent` has the bytes that the server kept.
  */
@@ -59,7 +60,7 @@ function createUpload(transfer: OutgoingFile, begun: StartedUpload) {
   /** Maximum that it can have: what it said before, and what was sent since. */
   let furthest = begun.location === undefined ? 0 : size;
   let least = 0;
-  let stepBytes = sender.stepBytes ?? Infinity;
+  let stepBytes = sender.maxStepBytes ?? Infinity;
 
   function ask(request: Omit<TargetRequest, "signal">): Promise<SenderAnswer> {
     return sendRequest({ ...request, signal }, target, settings);
@@ -151,6 +152,12 @@ function createUpload(transfer: OutgoingFile, begun: StartedUpload) {
       // bytes of an earlier connection were still on their way: it is asked what became of them
       if (isComplete) offset = undefined;
       throw new SluiceError("interrupted", "client: the server is at another upload offset");
+    }
+    const smaller = smallerStep(answer, end - start);
+    if (smaller !== undefined) {
+      stepBytes = Math.min(stepBytes, smaller);
+      applyLimits(answer);
+      return false;
     }
     if (answer.status >= 300 || (isLast && isComplete)) {
       ensureReceived(answer, { size, sha256: await digest.finish() });

@@ -28,7 +28,7 @@ export interface Sender {
    */
   send(request: SenderRequest): Promise<SenderAnswer>;
   /** Maximum bytes in one step of a resumable upload; absent: all that is left. */
-  readonly stepBytes?: number;
+  readonly maxStepBytes?: number;
   /** True if larger stretches of a file pass unseen: their digest takes a separate read. */
   readonly blind?: true;
 }
@@ -103,7 +103,7 @@ const lateBody: Readonly<Record<Lateness, string>> = {
  */
 export function createBlindSender(exchange: HopExchange): Sender {
   return {
-    stepBytes: stretchBytes,
+    maxStepBytes: stretchBytes,
     blind: true,
     send({ timeouts, onSent, ...request }) {
       const { url, body } = request;

@@ -1,0 +1,56 @@
+import type { Reply } from "@sluice/server/internal";
+
+/** A request as far as it says what its sender takes. */
+interface Visit {
+  readonly method: string;
+  readonly header: (name: string) => string | undefined;
+}
+
+/** Whether a person opened the address in a browser. Clients of MCP take `text/event-stream`, and get what they ask for. */
+export function isVisit({ method, header }: Visit): boolean {
+  const accept = header("accept") ?? "";
+  const wantsPage = /(?:^|,)\s*text\/html\s*(?:[;,]|$)/i.test(accept);
+  return (
+    (method === "GET" || method === "HEAD") && wantsPage && !/text\/event-stream/i.test(accept)
+  );
+}
+
+/** Says in a browser what the address of an endpoint is for, and where its page is, if it has one. */
+export function endpointPage(endpoint: string, pageUrl: string | undefined): Reply {
+  const link = pageUrl && `\n<p>Its files: <a href="${escape(pageUrl)}">${escape(pageUrl)}</a></p>`;
+  const text = `<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<title>MCP endpoint</title>
+<p>This address is for MCP clients, not for browsers. Add it to your client: <code>${escape(endpoint)}</code></p>${link ?? ""}
+</html>
+`;
+  const length = String(new TextEncoder().encode(text).length);
+  return { status: 200, headers: ["Content-Length", length, ...headers], text };
+}
+
+/** Those of the other pages; this one has neither scripts nor styles. */
+const headers: readonly string[] = [
+  "Content-Type",
+  "text/html; charset=utf-8",
+  "Cache-Control",
+  "private, no-store",
+  "Vary",
+  "Accept",
+  "X-Content-Type-Options",
+  "nosniff",
+  "Content-Security-Policy",
+  "default-src 'none'; form-action 'none'; frame-ancestors 'none'; base-uri 'none'",
+  "Cross-Origin-Resource-Policy",
+  "same-origin",
+  "Cross-Origin-Opener-Policy",
+  "same-origin",
+  "Referrer-Policy",
+  "no-referrer",
+  "X-Robots-Tag",
+  "noindex, nofollow",
+];
+
+function escape(text: string): string {
+  return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll('"', "&quot;");
+}
