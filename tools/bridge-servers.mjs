@@ -155,7 +155,8 @@ function openHost(args, env) {
 /** Runs the server itself where it listens; with a way to end it at once. */
 async function startServer(path, { args = [], url: urlOf }, env) {
   if (!urlOf) return undefined;
-  const child = spawn(path, args, { env, stdio: "ignore", detached: true });
+  const { pid } = spawn(path, args, { env, stdio: "ignore", detached: true });
+  if (pid === undefined) throw new Error(`${path} does not start`);
   const address = urlOf({ port: env.PORT });
   for (let tries = 0; tries < deadlineMs / 100; tries++) {
     const isThere = await fetch(new URL("/none", address)).then(
@@ -165,7 +166,7 @@ async function startServer(path, { args = [], url: urlOf }, env) {
     if (isThere) break;
     await sleep(100);
   }
-  return { address, kill: () => process.kill(-child.pid, "SIGKILL") };
+  return { address, kill: () => process.kill(-pid, "SIGKILL") };
 }
 
 async function tryServer(path, row) {
