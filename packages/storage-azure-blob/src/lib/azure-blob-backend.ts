@@ -24,11 +24,11 @@ import { writeBlobInSteps } from "./step-writer.ts";
 import { type EventQueue, watchBlobs } from "./watch.ts";
 import { writeBlob } from "./writer.ts";
 
-/** Settings of {@link createAzureBlobBackend}: the container, and what of it is served how. */
+/** Settings of {@link createAzureBlobBackend}: the container, which part of it is served, and how. */
 export type AzureBlobBackendOptions = AzureContainer & {
   /** Serve only the blobs below this folder; keys are then relative to it. Default: the whole container. */
   readonly prefix?: string;
-  /** Give the backend a `write`, a `writeInSteps` and a `remove`. Default: false. */
+  /** Give the backend `write`, `writeInSteps` and `remove`. Default: false. */
   readonly writable?: boolean;
   /** Give the backend a `watch`, from the events in this queue. */
   readonly events?: EventQueue;
@@ -88,7 +88,7 @@ export function createAzureBlobBackend(options: AzureBlobBackendOptions): Storag
 
       async remove(key, { signal } = {}) {
         const { operation, blob } = beginCall(root, "remove", key, { signal });
-        // a blob with snapshots is not removed without them
+        // Azure refuses to delete a blob that has snapshots unless they go with it
         const removal = request({ operation, signal }, (abortSignal) =>
           blob.delete({ abortSignal, deleteSnapshots: "include" }),
         );
@@ -108,8 +108,8 @@ const operation = "azure-blob: list";
 const maxObjects = 5000;
 
 /**
- * One page of the service. It may have fewer objects than the service counts, or none, and still a
- * cursor: folders and archived blobs are left out, and the service itself gives empty pages.
+ * One page of the service. Folders and archived blobs are left out, and the service sends empty pages, so a page with a
+ * cursor may have few objects or none.
  */
 function listBlobs(root: BlobRoot, options: ListOptions): Promise<ListPage> {
   const { container } = root;
@@ -118,7 +118,8 @@ function listBlobs(root: BlobRoot, options: ListOptions): Promise<ListPage> {
     const { signal } = options;
     const page = await request({ operation, signal }, async (abortSignal) => {
       const pages = container
-        // the marks of folders are metadata; snapshots, versions and uncommitted blobs only come when asked for
+        // with metadata, because that marks folders; snapshots, versions and uncommitted blobs are listed only on
+        // request
         .listBlobsFlat({ prefix: root.prefix + prefix, includeMetadata: true, abortSignal })
         .byPage({ maxPageSize: limit, ...definedMembers({ continuationToken: after }) });
       return (await pages.next()).value;

@@ -30,7 +30,7 @@ const codes: Readonly<Record<string, AzureMeaning>> = {
   BlobImmutableDueToPolicy: ["permission_denied", "a policy keeps the blob as it is"],
   ContainerBeingDeleted: down,
   ContainerNotFound: ["not_found", "there is no such container"],
-  // their ids have another length than ours
+  // the ids of those blocks have another length than ours
   InvalidBlobOrBlock: [
     "unsupported",
     "blocks of another client's unfinished upload are in the way",
@@ -59,7 +59,7 @@ const statuses: Readonly<Record<number, AzureMeaning>> = {
   507: ["no_space", "the account is full"],
 };
 
-/** Facts from the service, the network or a credential; all optional, `undefined` if not applicable. */
+/** What the service, the network or a credential reported. */
 interface AzureFault {
   readonly status: number | undefined;
   /** An error code of the service ("BlobNotFound"), of the system ("ECONNRESET"), or the error's name. */
@@ -88,7 +88,7 @@ export function toSluiceError(error: unknown, operation: string): SluiceError {
   });
 }
 
-/** A connection that broke while a body came. The SDK calls that an abort, whatever broke it. */
+/** A connection that broke while a body came. The SDK reports every broken body as an `AbortError`. */
 export function toInterrupted(error: unknown, operation: string): SluiceError {
   const fault = faultOf(error);
   return new SluiceError("interrupted", `${operation}: the connection broke (${fault.name})`, {

@@ -13,7 +13,10 @@ import { beginOperation, checkKey, type OperationOptions } from "@sluice/storage
 
 /** How a container is named: by a client, by its URL, or by a connection string. */
 export type AzureContainer =
-  /** A client with your own transport (proxy, user agent, audience). Its retries are off here. */
+  /**
+   * A client of your own, such as one with a proxy, a user agent or an audience. Its retries are off here, and its
+   * connections are the backend's unless it chose a transport.
+   */
   | { readonly client: ContainerClient }
   /**
    * The URL of the container: `https://account.blob.core.windows.net/container`. It may end in a SAS
@@ -77,7 +80,7 @@ export function beginCall(
   options: OperationOptions,
 ): BlobCall {
   const operation = beginOperation(`azure-blob: ${method}`, key, options);
-  // the service drops such dots, so the key would be another name of another blob
+  // the service drops such dots, so the key would name a different blob
   if (hasTrailingDot(key))
     throw new SluiceError(
       "invalid_argument",
@@ -141,7 +144,9 @@ function hasOwnTransport(client: ContainerClient): boolean {
   return Object.keys(clientPipeline.options).some((name) => !silentOptions.has(name));
 }
 
-/** Throws `invalid_argument` for a key of another class: the SDK would send requests without a signature. */
+/**
+ * Throws `invalid_argument` for a key made by another installed copy of the SDK, which would send unsigned requests.
+ */
 function ensureOwnCopy(credential: ContainerClient["credential"] | undefined): void {
   if (!credential || !("accountName" in credential)) return;
   if (credential instanceof StorageSharedKeyCredential) return;
@@ -163,7 +168,7 @@ function fromUrl(
   return client;
 }
 
-/** Bytes that a socket reads at once for Node's HTTP parser. */
+/** How many bytes a socket reads at a time for Node's HTTP parser. */
 const readBytes = 128 * 1024;
 
 /** Connections of one backend. */
@@ -176,7 +181,7 @@ interface OwnConnections {
  * proxy of the environment keeps the agent that the SDK gave it.
  */
 function addOwnConnections(pipeline: PipelineLike): OwnConnections {
-  // an open body holds its socket for as long as its reader likes: with a limit, some would wait for others
+  // no limit: an open body keeps its socket as long as its reader wants, and others must not wait for it
   const settings = { keepAlive: true, maxSockets: Infinity, highWaterMark: readBytes };
   const { http, https } = createInletAgents(settings, readBytes);
   pipeline.factories.push({

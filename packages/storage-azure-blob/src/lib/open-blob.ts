@@ -49,10 +49,10 @@ export async function openBlob(
   try {
     ensureReadable(answer, operation);
     const size = sizeOf(answer, offset, count, operation);
-    // with a range, Content-MD5 is that of the range if it is there at all
+    // with a range, Content-MD5 is the digest of the range; x-ms-blob-content-md5 is that of the blob
     const md5 = range ? answer.blobContentMD5 : answer.contentMD5;
     const info = toObjectInfo(key, size, answer, md5);
-    // a cache in between may answer from memory, whatever the condition was
+    // a cache on the way may ignore the condition
     ensureCondition(info, { ifMatch }, operation);
     const resolved = range && resolveRange(range, size, operation);
     if (resolved && resolved.start === resolved.end) {
@@ -70,7 +70,10 @@ export async function openBlob(
   }
 }
 
-/** The bytes of a response. The SDK wraps the one of Node's client in a stream that only counts, which is looked through. */
+/**
+ * The bytes of a response. The SDK wraps Node's response in a stream that only counts, so the response is taken from
+ * under it.
+ */
 function flowOfAnswer(
   { _response }: BlobDownloadResponseParsed,
   body: Readable,
@@ -96,7 +99,10 @@ function toOffsets(range: ByteRange | undefined): [offset: number, count?: numbe
   return end === undefined ? [start] : [start, Math.max(end - start, 1)];
 }
 
-/** The size of the whole blob by the response. Throws `corrupt` when other bytes come than were asked for. */
+/**
+ * Checks that the response brings the bytes that were asked for, and gives the size of the blob. Throws `corrupt` for
+ * others.
+ */
 function sizeOf(
   answer: BlobDownloadResponseParsed,
   offset: number,
@@ -110,7 +116,7 @@ function sizeOf(
     throw new SluiceError("range_not_satisfiable", `${operation}: ${offset} is beyond the end`, {
       size: total,
     });
-  // without an end, a range from 0 is the whole blob, and the SDK asks for it as such
+  // a range from 0 without an end is the whole blob: the SDK then sends no Range
   const range =
     offset === 0 && count === undefined
       ? undefined
@@ -125,6 +131,7 @@ function sizeOf(
     },
     { operation, range },
   );
+  // `readExtent` takes a 200 for the whole blob; Azure never answers a range so
   if (sent.start !== offset || sent.end !== Math.min(range?.end ?? size, size))
     throw new SluiceError(
       "corrupt",
@@ -133,7 +140,10 @@ function sizeOf(
   return size;
 }
 
-/** The refusal of a range with the size of the blob, which the service tells in a header and others may leave out. */
+/**
+ * The 416 as an error with the blob's size. Azure sends the size in a header; if something on the way dropped it, the
+ * blob is asked.
+ */
 async function withSize(
   error: unknown,
   operation: string,

@@ -15,7 +15,7 @@ import type { PresignedUrl, PresignOptions } from "@sluice/storage";
 import { beginCall, type BlobRoot, pipelineOf } from "./container.ts";
 import { request } from "./request.ts";
 
-/** A URL is valid from so long ago: the clocks of the service may be behind ours. */
+/** URLs are back-dated by this much, because the service's clock may be behind ours. */
 const backdatedMs = 15 * 60_000;
 
 /** The signer, and until when it can sign. */
@@ -54,7 +54,7 @@ export function urlSignerOf(
         contentDisposition,
       }),
     });
-    // the client has encoded the name; joined as text, nothing encodes it again
+    // `blob.url` is encoded already; joining as text keeps it from being encoded twice
     return { url: `${blob.url}?${sas.toString()}`, expiresAt };
   };
 }
@@ -80,7 +80,7 @@ const dayMs = 24 * 3_600_000;
 /** The longest life that the service gives a key. */
 const longestMs = 7 * dayMs;
 const timeoutMs = 30_000;
-/** When the service gives no new key, it is asked again after so long; till then the last one signs. */
+/** How long to wait before asking again after a key could not be fetched. The last key signs in the meantime. */
 const pauseMs = 60_000;
 
 const operation = "azure-blob: presign";

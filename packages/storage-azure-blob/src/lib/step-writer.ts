@@ -22,19 +22,19 @@ const grid = toPartGrid(8 * 1024 * 1024, 50_000);
 /** Longest time for one block. */
 const uploadMs = 300_000;
 
-/** Content of an id, the same in every step. */
+/** What the id of a stepped write encodes. */
 interface StepId {
   /** Prefix of the ids of the blocks. */
   readonly uploadId: string;
   /** Etag of the blob that the new one replaces; of two writers only one finds that one at its commit. */
   readonly replaced: string | undefined;
-  /** The type comes with the list of blocks, so in the last step. */
+  /** Kept in the id, because Azure takes the type only with the block list, at commit. */
   readonly type: string | undefined;
 }
 
 /**
- * Opens a writer of one step over blocks that no list names yet. The service drops such blocks after a week, and cannot
- * tell them from blocks that never came.
+ * Opens a writer of one step over staged blocks that no block list names yet. The service drops them after a week; then
+ * they look as if they had never been sent.
  */
 export async function writeBlobInSteps(
   root: BlobRoot,
@@ -49,7 +49,8 @@ export async function writeBlobInSteps(
   const { uploadId, replaced, type } = parseId(id, operation);
   const ifMatch = formatIfMatch(replaced, operation);
   const keptBlocks = options.id === undefined ? [] : await findBlocks(call, uploadId, signal);
-  // a block of another writer at the same place has another id, so a list names those that this one knows
+  // the stamp makes this writer's block ids unique, so that its block list cannot name another writer's block at the
+  // same place
   const openedAt = Date.now().toString(36).padStart(8, "0").slice(-8);
   const stamp = openedAt + randomBytes(3).toString("base64url");
 
@@ -129,7 +130,9 @@ function withoutDashes(uploadId: string): string {
   return uploadId.replaceAll("-", "");
 }
 
-/** Ids of the blocks from the first on that are there; of two at one place that of the newest writer. */
+/**
+ * Ids of the staged blocks, from the first up to the first gap. If two writers staged the same place, the newest one's.
+ */
 async function findBlocks(
   { operation, blob }: BlobCall,
   uploadId: string,
@@ -155,9 +158,8 @@ async function findBlocks(
 }
 
 /**
- * Blocks that no list names go with a write of their blob, and nothing else removes them. So an empty blob is written
- * that no caller sees, since it is marked as a folder, and removed. If there is a blob already, they stay for their
- * week.
+ * Before their week ends, staged blocks disappear only when their blob is written. So write an empty blob, hidden by a
+ * folder mark, and delete it. If a blob exists, its blocks are left to expire.
  */
 async function dropBlocks({ operation, blob }: BlobCall): Promise<void> {
   const replace = (conditions: { readonly ifNoneMatch?: string }): Promise<string | undefined> =>
@@ -171,7 +173,7 @@ async function dropBlocks({ operation, blob }: BlobCall): Promise<void> {
   };
   const ifMatch = await replace({ ifNoneMatch: "*" }).catch(async (error: unknown) => {
     if (!SluiceError.is(error) || error.code !== "precondition_failed") throw error;
-    // Azurite takes blocks for a blob
+    // Azurite treats staged blocks as an existing blob
     return (await exists()) ? undefined : replace({});
   });
   if (ifMatch === undefined) return;

@@ -41,7 +41,7 @@ export interface EventQueue {
 
 /** Creates the watches of a root. One reader of the queue serves all of them; without a watch the queue is not read. */
 export function watchBlobs(root: BlobRoot, queue: EventQueue, pollIntervalMs: number): Watches {
-  // the sequencers of one blob are in the order of its changes when they are compared as text
+  // sequencers of one blob sort as text in the order of its changes
   const isNew = createEventOrder((sequencer, than) => sequencer > than);
 
   const publish = (feed: ChangeFeed, change: BlobChange): void => {
@@ -54,7 +54,7 @@ export function watchBlobs(root: BlobRoot, queue: EventQueue, pollIntervalMs: nu
     );
     for (const { messageText } of messages)
       for (const change of parseMessage(messageText, root)) publish(feed, change);
-    // only now: after a crash here the messages come again, as do those that cannot be deleted
+    // deleted only after publishing: what a crash or a failed delete leaves is delivered again
     await Promise.allSettled(
       messages.map(({ messageId, popReceipt }) =>
         request({ operation, signal }, (abortSignal) =>
@@ -102,7 +102,7 @@ interface StorageEvent {
 
 const lost = { kind: "lost" } satisfies BlobChange;
 const renames = ["BlobRenamed", "FileRenamed"];
-/** On accounts with real folders: no events come for the blobs below. */
+/** Events of accounts with real folders. They replace the events of the blobs below. */
 const wholeFolders = ["DirectoryRenamed", "DirectoryDeleted"];
 
 /**
@@ -151,7 +151,7 @@ function toChange(
   return key === undefined ? [] : [{ kind, key, sequencer }];
 }
 
-/** True when a folder lies in the root or the root in the folder. */
+/** True if the folder lies in the root, contains it, or cannot be compared. */
 function mayReach({ prefix }: BlobRoot, folder: string): boolean {
   return (
     checkKey(folder) !== undefined || prefix.startsWith(`${folder}/`) || folder.startsWith(prefix)

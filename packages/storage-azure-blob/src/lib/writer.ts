@@ -25,9 +25,9 @@ const maxBlocks = 50_000;
 const uploadMs = 300_000;
 
 /**
- * Opens a writer over blocks of 8 MiB, or as much as 50,000 blocks need for the declared size. An
- * object of one block is one Put Blob at `commit`; a larger one is staged block by block, and
- * `commit` makes the list of blocks the blob.
+ * Opens a writer over blocks of 8 MiB, or larger ones if the declared size would need more than 50,000. An object of
+ * one block is one Put Blob at `commit`; a larger one is staged block by block, and `commit` makes the list of blocks
+ * the blob.
  */
 export async function writeBlob(
   root: BlobRoot,
@@ -48,7 +48,7 @@ export async function writeBlob(
   return createWriter(openDriver, { operation, size, signal });
 }
 
-/** `options.signal` aborts when the writer ends without a blob. */
+/** Stages full blocks and commits them. `options.signal` aborts when the writer ends without a blob. */
 function createBlobDriver(
   key: string,
   { operation, blob }: BlobCall,
@@ -64,7 +64,7 @@ function createBlobDriver(
   const writerId = crypto.randomUUID();
 
   const stage = (block: Buffer): Promise<unknown> => {
-    // ids of one blob have one length, in the SDK 48 bytes: blocks that another client left behind must not be in the way
+    // all block ids of a blob must be equally long; 48 bytes, like the SDK's, so that its leftover blocks do no harm
     const id = Buffer.from(writerId + String(ids.length).padStart(12, "0")).toString("base64");
     ids.push(id);
     return repeat(() =>
@@ -116,12 +116,12 @@ function createBlobDriver(
   };
 }
 
-/** The same memory: of another view than a `Buffer` the SDK sends all that it is a view of. */
+/** A `Buffer` over the same memory. Given any other view, the SDK would send the whole underlying buffer. */
 export function toBuffer({ buffer, byteOffset, byteLength }: Uint8Array): Buffer {
   return Buffer.from(buffer, byteOffset, byteLength);
 }
 
-/** Metadata of a blob that was made under a condition: it tells a repetition that its blob is there already. */
+/** Metadata key with the id of the writer, by which a retry of a conditional write recognizes its own blob. */
 const mark = "sluice_write";
 
 interface PublishConditions {
@@ -158,7 +158,7 @@ export async function publishBlob(
       send({ conditions, blobHTTPHeaders, abortSignal, ...(isConditional && { metadata }) }),
     );
     const facts = await asPrecondition({ ifMatch }, operation, publication);
-    // without a tag it is the response of something else, and nothing was written
+    // a response without an etag is not from Azure
     if (facts.etag) return facts;
     throw new SluiceError("unavailable", `${operation}: the answer does not name the blob`);
   };

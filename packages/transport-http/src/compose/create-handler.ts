@@ -36,11 +36,11 @@ export interface UploadsLayer {
   close(options?: CloseOptions): Promise<void>;
 }
 
-/** What a server is made of, beside its Sluice and what answers JSON-RPC. */
+/** The optional parts of a handler. */
 export interface HandlerParts extends WithSluiceOptions {
   /**
-   * Bounds of the sessions of MCP 2025-11-25 and older, each with a server of its own. `false`: none, and every request gets a
-   * server of its own; then servers cannot ask clients of these revisions, and notify them of nothing. Only with `create`.
+   * Bounds of the sessions of MCP 2025-11-25 and older, each with a server of its own. `false`: no sessions, and a new
+   * server for every request. Servers can then neither ask nor notify clients of these revisions. Only with `create`.
    */
   readonly sessions?: SessionsOptions | false;
   /** What `createResume` of `@sluice/resume` gave. Default: streams end with their connection. */

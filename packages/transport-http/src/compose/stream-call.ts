@@ -44,7 +44,7 @@ export function createStreamCall(
       capabilities: capabilities.of(request.headers.get("mcp-session-id")),
     });
     try {
-      // with a parsed body the SDK need not read the request; a clone of it still leads to this exchange
+      // `parsedBody` spares the SDK reading the request; a clone that it makes still leads to this exchange
       const inner = await handler.fetch(request, { ...mcpOptions, parsedBody: call });
       let response = inner;
       if (inner.body && isEventStream(inner.headers)) {
@@ -98,10 +98,10 @@ async function answerIn(
 const accepted = "application/json, text/event-stream, */*";
 
 /**
- * The request itself if the SDK takes its `Accept`, or must refuse it; else a copy with one that it takes, which has no body:
- * pass that as `parsedBody`. The SDK rejects `application/json, *\/*`, which SEP-2532 (open question 4) requires of clients,
- * and all else without `text/event-stream`, although the response to `resources/stream` is never an event stream. A client that accepts no
- * JSON keeps its `Accept`, and is rejected.
+ * Gives the request itself if its `Accept` suits the SDK, or accepts no JSON and must be refused. Otherwise a copy
+ * without a body and with an `Accept` that suits; pass the body as `parsedBody`. The SDK rejects
+ * `application/json, *\/*`, which SEP-2532 (open question 4) requires of clients, and all else without
+ * `text/event-stream`, although we never send the client an event stream for `resources/stream`.
  */
 function withSdkAccept(request: Request): Request {
   const accept = request.headers.get("accept");

@@ -2,7 +2,7 @@
 interface BufferLoan {
   readonly buffer: Buffer;
   release(): void;
-  /** Gives it up: the network may still be reading from it. */
+  /** Drops it without reuse, because the network may still be reading from it. */
   forget(): void;
 }
 

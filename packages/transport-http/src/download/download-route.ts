@@ -34,7 +34,7 @@ export function createDownloadRoutes(sluice: Sluice, base: string): Routes {
   };
   const streams = routesBelow(prefix, (token) => ({
     kind: "stream",
-    // most URLs are bound to a principal; the others work without a token, too
+    // most URLs are bound to a principal; the others work even without an access token
     credential: "bearer",
     cors,
     answer: (request) => answer(request, token),
@@ -49,6 +49,6 @@ export function createDownloadRoutes(sluice: Sluice, base: string): Routes {
 }
 
 const methods = ["GET", "HEAD"] as const;
-/** All that a download looks at. */
+/** Request headers that a download reads. */
 const rangeFields = ["Range", "If-Range", ...conditionFields].join(", ");
 const linkCors: CorsTerms = { methods, headers: rangeFields, public: () => true };

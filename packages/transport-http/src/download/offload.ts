@@ -7,7 +7,7 @@ import type { FileRegion } from "@sluice/core";
 import { OFFLOAD_HEADER, parseContentRange } from "@sluice/core/internal";
 import type { Reply } from "@sluice/server/internal";
 
-/** Has the nginx in front send files, which this process then only decides about. */
+/** Lets an nginx in front send the files; this process checks permission and sends only headers. */
 export interface OffloadOptions {
   /** Folder that nginx can read, as this process sees it. Files elsewhere are sent from here. */
   readonly root: string;
@@ -82,8 +82,8 @@ function nameIn(folder: string, path: string | undefined): string | undefined {
 }
 
 /**
- * Whether nginx, which reads the conditions and ranges of the request again, is sure to come to the same reply. Otherwise
- * this process sends the bytes.
+ * Whether nginx, which evaluates conditions and ranges again, is certain to send the same reply. Otherwise this process
+ * sends the bytes.
  */
 function nginxReadsAlike({ headers }: IncomingMessage, reply: Reply): boolean {
   // without an entity tag of its own nginx fails every If-Match; the dates are those of the file
@@ -102,8 +102,8 @@ function nginxReadsAlike({ headers }: IncomingMessage, reply: Reply): boolean {
 const plainRange = /^bytes=(?:\d{1,15}-\d{0,15}|-\d{1,15})$/i;
 
 /**
- * Whether the path still leads to the file that is open, the version that was opened, and the reply
- * is about all of it. Between this look and that of nginx another file can take the name.
+ * Whether the path still names the open file, unchanged, and the reply's total is the file's size. Another file can
+ * still take the name before nginx opens it.
  */
 async function isSameFile(file: FileRegion, reply: Reply): Promise<boolean> {
   const [opened, named] = await Promise.all([

@@ -5,8 +5,8 @@ import { isForwarded, ReaderWatch } from "@sluice/core/internal/node";
 /** Bounds on how slowly a reader may take its bytes. */
 export interface OutflowOptions {
   /**
-   * Longest time in which a reader takes nothing, in milliseconds; a second more for every `minBytesPerSecond` bytes that buffers
-   * on the way to it may hold. A source that gives nothing has twice as long. Default: 45 s.
+   * How long a reader may take nothing, in milliseconds. Buffers on the way add a second for every `minBytesPerSecond`
+   * bytes they may hold. A source that gives nothing has twice as long. Default: 45 s.
    */
   readonly idleMs?: number;
   /** Bytes that a reader takes in a second at least. Default 4096. */
@@ -23,7 +23,10 @@ export interface Outflow {
   readonly pendingChunks: number;
   /** Calls `listener` once when the connection goes away; at once when it is gone already. */
   onBroken(listener: () => void): void;
-  /** Writes a chunk. `done` is called when the network has taken it, or never will; pass a new function for each chunk. */
+  /**
+   * Writes a chunk. `done` is called once the memory of the chunk is no longer in use (true), or if it may still be
+   * (false); pass a new function for each chunk.
+   */
   write(chunk: Uint8Array, done: (flushed: boolean) => void): void;
   /** Waits until fewer than `count` chunks are under way, or the connection is gone. */
   fewerThan(count: number): Promise<void>;
@@ -75,7 +78,7 @@ export function createOutflow(
   res.on("finish", onFinish);
   const sourceMs = 2 * idleMs;
   const onTimeout = (): void => {
-    // with nothing pending the source is late: storage fails by a deadline of its own before, and events may be silent
+    // nothing is pending, so the source is late; storage has a shorter deadline of its own, event streams may be silent
     if (pending.size === 0 && !mayPause) giveUp();
     else res.setTimeout(sourceMs);
   };

@@ -12,8 +12,8 @@ const largestChunkBytes = 256 * 1024;
 const slowMs = 250;
 
 /**
- * Spreads chunks over the turns of the event loop, first come, first served. Node accepts one connection in a turn, and answers
- * small requests between turns: chunks of hundreds of readers in one turn would make all the others wait.
+ * Allows only a few chunks in each turn of the event loop, in order of arrival. Otherwise hundreds of readers could
+ * fill one turn, and new connections and small requests would wait.
  */
 class ChunkTurns {
   readonly #perTurn: number;
@@ -26,7 +26,7 @@ class ChunkTurns {
     this.#left = perTurn;
   }
 
-  /** A promise of a turn with room for one more chunk; nothing if the present turn has room. */
+  /** Waits for a turn with room for one more chunk. Gives nothing if this turn has room. */
   next(): Promise<void> | void {
     this.#count();
     if (this.#left > 0) this.#left -= 1;
@@ -50,8 +50,8 @@ class ChunkTurns {
 const turns = new ChunkTurns(2);
 
 /**
- * Sends a region of a file and ends the response. At most two buffers are being written while a third fills; with small
- * buffers, it is one in all. Calls `begin` once, before the first chunk. The last chunk leaves after `verify`, so that a file
+ * Sends a region of a file and ends the response. At most two buffers are in flight while a third fills; a small buffer
+ * is the only one. Calls `begin` once, before the first chunk. The last chunk leaves after `verify`, so that a file
  * that changed never looks complete. Rejects if the file breaks; `outflow.isBroken` tells that the reader disconnected.
  */
 export async function pumpFile(

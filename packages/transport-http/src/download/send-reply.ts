@@ -140,7 +140,7 @@ function writeHead(res: ServerResponse, { status, headers }: Reply): void {
 }
 
 interface BodyPump {
-  /** Bytes that it promised. */
+  /** How many bytes the source promised. */
   readonly bytes?: number | undefined;
   /** Memory for a source that can read into it. */
   readonly pool: BufferLender;
@@ -174,7 +174,7 @@ export async function pumpBody(
         "corrupt",
         `http: the source gave more than its promised ${bytes} bytes`,
       );
-    // a new function: chunks of one block share their `release`, and the outflow tells chunks apart by it
+    // a new function for each chunk: the outflow identifies chunks by it, and chunks of one block share their `release`
     outflow.write(chunk, () => release?.());
     return outflow.pendingChunks < 2 ? undefined : outflow.fewerThan(2);
   }

@@ -22,9 +22,9 @@ export class HttpExchange extends Exchange {
   route: Route | undefined = undefined;
   /** The verdict of the last router, so that it is not asked twice. */
   lastAdmission: RoutedRequest | undefined = undefined;
-  /** Passes the request on to the handlers behind; absent if there are none. */
+  /** Set only for middleware: calls the app's handlers. */
   next: Continue | undefined = undefined;
-  /** Owner that other layers count their memory of the session under, if this request opens one; empty if unknown. */
+  /** If this request opens a session: the owner that layers count their memory of it under. Empty if unknown. */
   sessionOwner = "";
 
   /** The exchange of a request: found again behind layers of others, else a new one. */

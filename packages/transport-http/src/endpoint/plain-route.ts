@@ -16,7 +16,7 @@ export interface PlainRequest {
   readonly authInfo?: AuthInfo | undefined;
   /** Aborts when the connection closes. */
   readonly signal?: AbortSignal | undefined;
-  /** Absent if the request has none. What is left of it after the response is discarded with the connection. */
+  /** Absent if the request has none. What is unread after the response is discarded, and the connection closed. */
   readonly body?: RequestBody | undefined;
 }
 

@@ -1,6 +1,6 @@
 import { readTarget } from "@sluice/core/internal";
 
-/** The target of a web request: what its URL has behind the authority. */
+/** The target of a web request: the part of its URL after the authority. */
 export function targetOf({ url }: Pick<Request, "url">): string {
   const authority = url.indexOf("//") + 2;
   const end = url.slice(authority).search(/[/?#]/);

@@ -71,7 +71,7 @@ export function routesBelow(prefix: string, routeOf: (rest: string) => Route): R
   return (path) => (path.startsWith(prefix) ? routeOf(path.slice(prefix.length)) : undefined);
 }
 
-/** What stands before a handler, however many layers it has: one gate, one table of routes. */
+/** The gate and the routes in front of a handler; shared by all its layers. */
 export interface EndpointRouter {
   /** URL of the endpoint as clients see it. */
   readonly url: string;
@@ -132,7 +132,7 @@ export function admit(
   if (wrongHost) return { reply: wrongHost };
   const route = router.routes(path);
   const terms = route?.cors;
-  // only for requests of pages: to find out may mean to open a token
+  // asked only for requests from web pages, since the answer may require opening a token
   const isPublic = request.header("origin") !== undefined && terms?.public?.(path) === true;
   const wrongOrigin = isPublic ? undefined : gate.refuseOrigin(request);
   if (wrongOrigin) return { reply: wrongOrigin };

@@ -6,7 +6,7 @@ export interface McpFetchHandler {
   fetch(request: Request, options?: McpHandlerRequestOptions): Promise<Response>;
   /** Largest JSON of a request, in bytes, that layers and adapters around it take unless they are told otherwise. */
   readonly maxRequestBodySize?: number;
-  /** What stands before it, where it was made by Sluice. */
+  /** Its router, if Sluice made it. */
   readonly router?: EndpointRouter;
   /** Other paths are for the handlers behind it: see `behind` of `createHandler`. */
   readonly isFront?: boolean;

@@ -8,8 +8,8 @@ import { NodeExchange } from "./node-exchange.ts";
 import type { NodeRequest } from "./node-request.ts";
 
 /**
- * True for a target that names neither a route of the endpoint, nor the endpoint itself or a path below it in any spelling that a framework
- * may understand: frameworks take requests below a path for those of the path.
+ * True if the target names no route, and no framework could take it for the endpoint or for a path below it, however it
+ * is spelled.
  */
 export function isOutsideEndpoint(target: string, { base, routes }: EndpointRouter): boolean {
   const path = readTarget(target);
@@ -29,7 +29,7 @@ function isWithin({ pathname }: URL, base: string): boolean {
   return plain === basePath || (basePath !== "" && plain.startsWith(`${basePath}/`));
 }
 
-/** Lets a request go on to the handlers behind when the `fetch` in front of them comes to that, and takes their response. */
+/** Sets `exchange.next`, which passes the request on to the app's handlers and captures their response. */
 export function callNext(
   exchange: HttpExchange,
   { req, res, next }: { req: NodeRequest; res: ServerResponse; next: () => void },
@@ -67,7 +67,10 @@ function setHeader({ headers, rawHeaders }: NodeRequest, name: string, value: st
   headers[name] = value;
 }
 
-/** A body that was read here: as a parser leaves it, and in the form that adapters of the SDKs take instead of the stream. */
+/**
+ * Puts the parsed body where body parsers put it, and as `rawBody`, which the SDKs' adapters read in place of the
+ * stream.
+ */
 function giveBody(req: NodeRequest, body: unknown): void {
   Object.assign(req, { body, _body: true, rawBody: Buffer.from(JSON.stringify(body)) });
 }

@@ -10,7 +10,7 @@ export interface CapturedAnswer {
 
 type Written = string | Uint8Array;
 
-/** The way to the network: of a captured response past what its writers see, else the response itself. */
+/** Where to write to reach the network: the original methods of a captured response, else the response itself. */
 export function wireOf(res: ServerResponse): ServerResponse {
   return NodeExchange.find(res.req)?.wire ?? res;
 }

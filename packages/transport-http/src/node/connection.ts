@@ -4,13 +4,13 @@ import type { Socket } from "node:net";
 
 /** A connection of `node:http`: what its requests have in common. */
 export class Connection {
-  /** Answers that it is owed, where its server keeps account of them. */
+  /** Responses that have not closed yet. Filled only for servers of `noteConnections`. */
   readonly answers: Set<ServerResponse> = new Set();
   /** For each pipelined request that waits, the oldest first: bytes that had come when it did. */
   readonly waiting: number[] = [];
   /** Requests that came on it, where its server keeps account of them. */
   requests = 0;
-  /** It has a place among those of its address. */
+  /** It counts among the connections of its address. */
   isCounted = false;
   /** A request on it was refused because its server drains. */
   isRefused = false;
@@ -23,8 +23,8 @@ export class Connection {
   }
 
   /**
-   * Aborts when the connection, whose socket this is, closes. One for all requests: what one of its own costs is more than the
-   * rest of answering a small download.
+   * Aborts when the connection closes, whose socket this is. Shared by all requests: a signal for each would cost more
+   * than the rest of a small download.
    */
   signalOf(socket: Socket): AbortSignal {
     if (!this.#signal) {
@@ -79,15 +79,15 @@ export function connectionsOf(server: Server): ReadonlyMap<Socket, Connection> |
   return servers.get(server);
 }
 
-/** As many as `hardenServer` lets a connection have in all. */
+/** `hardenServer` allows a connection this many requests in all. */
 const maxWaiting = 100;
 /** More than a hundred requests of a usual size. */
 const maxBytesBehind = 2 ** 18;
 
 /**
- * Calls `start` when it is the turn of a response on its connection: at once, but for a pipelined request, which waits until
- * the responses before it are sent and takes nothing until then. Never where the connection closes before. One that has too many
- * of them, or more than 256 KiB behind the oldest, is destroyed.
+ * Calls `start` when it is this response's turn. A pipelined request waits, holding nothing, until the responses before
+ * it are sent; if the connection closes first, `start` is never called. A connection with too many waiting requests, or
+ * more than 256 KiB after the oldest, is destroyed.
  */
 export function startInOrder(res: ServerResponse, socket: Socket, start: () => void): void {
   // Node gives the socket to the response whose turn it is
@@ -99,7 +99,7 @@ export function startInOrder(res: ServerResponse, socket: Socket, start: () => v
   marks.push(bytesRead);
   res.once("socket", () => {
     marks.shift();
-    // first what ends with the response before releases its permit
+    // in the next turn, so that listeners of the previous response release its permits first
     setImmediate(() => {
       if (!res.destroyed) start();
     });

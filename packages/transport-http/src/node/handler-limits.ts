@@ -18,8 +18,8 @@ export interface HttpClient {
 export const smallJsonBytes: number = 256 * 1024;
 
 /**
- * The account of what requests of one handler have beyond {@link smallJsonBytes}: 16 MiB for one client and 64 MiB for all, from
- * the byte on until the response is closed. A request that is alone may have more.
+ * The account of what requests of one handler have beyond {@link smallJsonBytes}: 16 MiB for one client and 64 MiB for
+ * all; each byte counts from its arrival until the response is closed. A request that is alone may have more.
  */
 export function largeJsonAccount(): (
   res: ServerResponse,

@@ -17,7 +17,7 @@ interface CollectOptions {
   readonly signal: AbortSignal;
   /** Maximum bytes of the body. */
   readonly maxBytes: number;
-  /** Holds what a body has beyond the bytes that every request may have. */
+  /** Lease for the bytes beyond `smallJsonBytes`. */
   readonly large: ByteLease;
 }
 
@@ -38,8 +38,8 @@ export class BodyTooLargeError extends Error {
 }
 
 /**
- * A request with a body as a web request, and the body for the layer that reads its JSON. The same as `toWebRequest`
- * of the SDK makes, which decodes and encodes the body on its way. Rejects with a {@link BodyTooLargeError}, with a
+ * A request with a body as a web request, and the body for the layer that reads its JSON. Equivalent to the SDK's
+ * `toWebRequest`, which needlessly decodes and re-encodes the body. Rejects with a {@link BodyTooLargeError}, with a
  * {@link BusyError}, and when the connection closes within the body.
  */
 export async function toCollectedRequest(
@@ -114,8 +114,8 @@ function webHeaders({ headers }: IncomingMessage): Headers {
 }
 
 /**
- * A POST as a web request whose body is not collected: it comes as it is read. What is left of it when the response is out
- * ends with the connection, which could not be used for another request.
+ * A POST as a web request whose body is not collected: it comes as it is read. If part of it is unread when the
+ * response is finished, the connection is closed, since it cannot carry another request.
  */
 export async function toStreamingRequest(
   req: IncomingMessage,
@@ -144,7 +144,7 @@ function streamOf(body: RequestBody): ReadableStream<Uint8Array> {
           return new Promise<void>((resolve) => (goOn = resolve));
         }, stopped.signal)
         .then(
-          // nothing is left to close of what its reader cancelled
+          // a cancelled stream is closed already
           () => void (stopped.signal.aborted || controller.close()),
           (error: unknown) => controller.error(error),
         );

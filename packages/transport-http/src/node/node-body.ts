@@ -41,7 +41,7 @@ export function nodeBody(req: IncomingMessage): RequestBody | undefined {
         const onClose = (): void =>
           fail(new SluiceError("interrupted", "http: the connection closed within a body"));
         if (signal.aborted) return fail(signal.reason);
-        // an empty body would be taken for what was sent
+        // an ended stream would pass for an empty body
         if (req.readableEnded)
           return reject(
             new Error("http: middleware read the body; mount the handler in front of body parsers"),
@@ -126,7 +126,7 @@ export function setBodyDeadline(
 const bodyTimeout =
   "HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
 
-/** Leaves the pace of a body to its reader. */
+/** Cancels the deadline of the body: from now on its reader decides how slow it may be. */
 export function liftBodyDeadline(req: IncomingMessage): void {
   NodeExchange.find(req)?.liftBodyDeadline?.();
 }

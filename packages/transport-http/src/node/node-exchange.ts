@@ -1,12 +1,14 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 
-/** A request of `node:http` and its response: what the parts of a server, between which others stand, leave for one another. */
+/** What the parts of a server note about a request for one another, across the code between them. */
 export class NodeExchange {
-  /** Leaves the pace of the body to its reader. May be called more than once. */
+  /**
+   * Cancels the deadline of the body: from now on its reader decides how slow it may be. May be called more than once.
+   */
   liftBodyDeadline: (() => void) | undefined = undefined;
   /** The client still waits for `100 Continue`. */
   awaitsContinue = false;
-  /** The header that leads to its web request is ours, and not the client's. */
+  /** `SHARED_REQUEST_HEADER` was set by us, not by the client. */
   isShared = false;
   /** The way to the network, past what the writers of a captured response see. */
   wire: ServerResponse | undefined = undefined;
@@ -20,14 +22,14 @@ export class NodeExchange {
     return exchange;
   }
 
-  /** That of a request of which there is something to know. */
+  /** The exchange of a request, if one was made. */
   static find(req: IncomingMessage): NodeExchange | undefined {
     return exchanges.get(req);
   }
 
-  /** Has a response that would never end by itself ended by `end` when its server drains. */
+  /** Registers `end` to end an endless response when the server drains. */
   endOnDrain(end: () => void): void {
-    // what it has to say at once is an id to come back with
+    // in the next turn, so that the event id to resume from is sent first
     if (this.isDraining) setImmediate(end);
     else this.#onDrain = end;
   }

@@ -58,8 +58,8 @@ import { missingNext, type McpFetchHandler } from "../endpoint/sluice-handler.ts
 export type NodeHandler = (req: NodeRequest, res: ServerResponse, next?: unknown) => void;
 
 /**
- * Verifies the access token of a request: puts what it found on `req.auth` and calls `next`, or answers by itself; then
- * `next` does nothing any more. What it throws or gives to `next` is a fault, and 500 to the client.
+ * Verifies the access token of a request: sets `req.auth` and calls `next`, or sends the response itself; after that
+ * `next` is ignored. What it throws or gives to `next` is a fault, and 500 to the client.
  */
 // bivariant, so that middleware of Express fits, which gets its own request and response there
 type Authenticate = Middleware["verify"];
@@ -106,9 +106,9 @@ export interface NodeHandlerOptions extends OutflowOptions {
 }
 
 /**
- * Serves a handler over `node:http`. Bytes go straight from the file or stream to the socket, and
- * a body that breaks destroys the connection, where the SDK's own adapter ends it cleanly. Two `Host` fields and a target
- * in another than its one spelling are 400, before anything else looks at the request.
+ * Serves a handler over `node:http`. Bytes go straight from the file or stream to the socket, and a body that breaks
+ * destroys the connection, where the SDK's own adapter ends it cleanly. A second `Host` field and a target that is not
+ * in canonical spelling are answered with 400 before a route or the handler sees the request.
  */
 export function toNodeHandler(
   handler: McpFetchHandler,

@@ -29,14 +29,14 @@ export interface Serving {
   readonly port: number;
   readonly server: Server;
   /**
-   * Drains the server as `drainServer` does (default of `deadlineMs`: 30,000), and closes sessions, streams, uploads and the
-   * Sluice with what it was given, each when nothing uses it any more. Idempotent.
+   * Drains the server as `drainServer` does (default of `deadlineMs`: 30,000), then closes sessions, streams, uploads
+   * and the Sluice, and what the Sluice was given, each once nothing uses it. Idempotent.
    */
   close(options?: CloseOptions): Promise<Drained>;
 }
 
 /**
- * Serves MCP over HTTP with everything that belongs to it: a handler as of `createHandler`, over `toNodeHandler`, on a server of
+ * Serves MCP over HTTP with everything that belongs to it: combines `createHandler`, `toNodeHandler` and
  * `hardenServer`. Resolves when it listens.
  *
  * ```ts

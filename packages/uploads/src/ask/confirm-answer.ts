@@ -55,7 +55,10 @@ interface UnconfirmedAnswer {
   readonly expected: ReadonlyMap<string, ExpectedSlot>;
   /** Not validated yet. */
   readonly raw: unknown;
-  /** Whether a page gave it, which compared it with the files: what came since then is removed. */
+  /**
+   * True if the upload page gave it. The page has compared it with the files, so later arrivals are removed and not
+   * refused.
+   */
   readonly isFromPage: boolean;
   readonly pageId: string | undefined;
 }

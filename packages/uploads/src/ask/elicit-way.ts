@@ -19,7 +19,7 @@ export type AskingWay =
   | { readonly kind: "result" };
 
 /**
- * Chooses by what the client declared: on this request without a session, else on its session. Bare
+ * Chooses by what the client declared: on this request if there is no session, else when it opened the session. Bare
  * `elicitation: {}` means form mode only (SEP-1306, Backwards Compatibility). Over stdio no client sends files itself:
  * they go to an upload endpoint that is served beside it.
  */

@@ -9,7 +9,7 @@ const headBytes = 4_100;
 export interface KindDetector {
   /** Gives a promise only for the chunk that completes the beginning; it rejects if that is not of an accepted type. */
   add(chunk: Uint8Array): Promise<unknown> | undefined;
-  /** Whether what comes next may change the answer. */
+  /** True if more bytes may change the result. */
   needsMore(): boolean;
   /** Media type of the file, by what has come. Rejects with `unsupported` as {@link judgeKind} throws it. */
   kind(): Promise<string>;

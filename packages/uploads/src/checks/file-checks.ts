@@ -8,7 +8,7 @@ export interface AnnouncedFile {
   readonly name?: string | undefined;
   readonly declaredType?: string | undefined;
   readonly accept: readonly string[];
-  /** About as many, where that is known. */
+  /** About how many bytes will come, if that is known. */
   readonly expectedBytes?: number | undefined;
   /** Digest that was announced, lower-case hex. */
   readonly sha256?: string | undefined;
@@ -22,7 +22,7 @@ export interface CheckedFile {
   readonly size: number;
   /** What the bytes are. */
   readonly mimeType: string;
-  /** What the sender called it, where that is another word for it. */
+  /** Media type that the sender declared, if it differs from `mimeType`. */
   readonly declaredType?: string;
   /** Lower-case hex. */
   readonly sha256: string;

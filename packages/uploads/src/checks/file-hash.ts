@@ -112,8 +112,8 @@ function createSharedHash(thread: HashThread): FileHash {
 interface HashThread {
   open(): HashJob;
   /**
-   * Takes a block of memory, until {@link HashJob.send} gives it away. Where none is free the file that has had some
-   * longest is asked for them by `giveUp`, which must send them as they are.
+   * Takes a block of memory, until {@link HashJob.send} gives it away. If none is free, the `giveUp` of the file that
+   * has held blocks longest is called; it must send them, even half full.
    */
   takeBlock(giveUp: () => void): Buffer | undefined;
   blockIsFree(): Promise<void>;

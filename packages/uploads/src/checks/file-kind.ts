@@ -20,7 +20,7 @@ export interface KindClues {
   /** Media type as the sender declared it. */
   readonly declaredType: string | undefined;
   readonly bytes: FirstBytes;
-  /** Types that marks are known of. */
+  /** Types whose signatures are known. */
   readonly marked: ReadonlySet<string>;
   /** Type of an extension. */
   readonly typeOfExtension: (extension: string) => string | null;
@@ -30,7 +30,7 @@ export interface KindClues {
 export interface FileKind {
   /** Media type; `application/octet-stream` when nothing tells. */
   readonly type: string;
-  /** The whole is to be looked through, and refused when anything in it may run: it is text that is called a picture. */
+  /** The file is text that claims to be media or a PDF: scan all of it, and refuse it if anything in it could run. */
   readonly mustBeInactive: boolean;
 }
 
@@ -47,10 +47,10 @@ export function judgeKind(clues: KindClues, accept: readonly string[]): FileKind
 }
 
 interface Told {
-  /** What it is called, and the bytes deny. */
+  /** Claimed types that the bytes contradict. */
   readonly denied: readonly string[];
   readonly type: string;
-  /** Containers that it is called and is made with. */
+  /** Claimed container types that the bytes confirm. */
   readonly containers: readonly string[];
 }
 
@@ -71,7 +71,7 @@ function toldOf({ name = "", declaredType, bytes, marked, typeOfExtension }: Kin
   const shown = bytes.type !== undefined && !(bytes.isWeak && isCalled) ? [bytes.type] : [];
   const isOwnWord = ownType !== undefined && !namedTypes.includes(ownType);
   const fitting = [...(isOwnWord ? [ownType] : []), ...namedTypes].filter(agrees);
-  // the mark of a container says less than the name of what is made with it
+  // the signature of a container says less than the name of what is made with it
   const [type = bytes.text === undefined ? unknownType : "text/plain"] = [
     ...fitting.filter((candidate) => !isContainer(candidate)),
     ...shown,
@@ -128,7 +128,7 @@ function askedKind(
     if (entry.startsWith(".")) return lowerName.endsWith(entry) && lowerName.length > entry.length;
     if (!entry.endsWith("/*")) return [type, found, ...containers].includes(canonicalType(entry));
     if (entry === "text/*" && isText(type)) return !isMedia(type);
-    // a range is of names that the asker never saw: what is in it must show that it is
+    // `image/*` admits types that nobody listed, so a media file must prove its type by its bytes
     const isIn = type.startsWith(entry.slice(0, -1)) || found.startsWith(entry.slice(0, -1));
     return isIn && (isShown || !isMedia(entry));
   });

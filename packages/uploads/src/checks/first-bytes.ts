@@ -2,21 +2,21 @@ import { canonicalType } from "@sluice/core/internal";
 
 /** What the beginning of a file shows. */
 export interface FirstBytes {
-  /** Type whose mark it has, by its canonical name. */
+  /** Type whose signature it has, by its canonical name. */
   readonly type?: string;
-  /** A mark so short that it counts only for a file that is called so, or is not called anything. */
+  /** A signature so short that it counts only if the file claims this type, or none. */
   readonly isWeak: boolean;
   /** The beginning as text; absent if it is not text, or nothing. */
   readonly text?: string;
-  /** It begins as scripts do that a system starts by it. */
+  /** It begins with `#!`, by which a system starts a script. */
   readonly isScript: boolean;
 }
 
-/** Finds the type of a mark as `file-type` does. */
+/** Finds the type of a signature as `file-type` does. */
 type FindType = (head: Uint8Array) => Promise<{ readonly mime: string } | undefined>;
 
 /**
- * Looks at the beginning of a file. In text only the marks of text formats count: three letters prove nothing
+ * Looks at the beginning of a file. In text only the signatures of text formats count: three letters prove nothing
  * there.
  */
 export async function readFirstBytes(head: Uint8Array, findType: FindType): Promise<FirstBytes> {
@@ -59,7 +59,7 @@ async function typeOfBytes(head: Uint8Array, findType: FindType): Promise<string
   return isReal === undefined || isReal(head) ? type : undefined;
 }
 
-/** Marks that are not in the table of `file-type`, or that it looks for beyond the beginning. */
+/** Signatures that are not in the table of `file-type`, or that it looks for beyond the beginning. */
 function typeOfMark(head: Uint8Array): string | undefined {
   const start = latin1(head, 0, 8);
   const mark = marks.find(([bytes]) => start.startsWith(bytes));
@@ -88,7 +88,7 @@ const marks: readonly (readonly [string, string])[] = [
   ["0&\xb2u\x8ef\xcf\x11", "application/vnd.ms-asf"],
 ];
 
-/** What else must hold where a mark is short. */
+/** What else must hold if a signature is short. */
 const checks: Readonly<Record<string, (head: Uint8Array) => boolean>> = {
   "application/postscript": (head) =>
     head[0] === 0xc5 || /^%!(?:PS|FontType)/.test(latin1(head, 0, 10)),
@@ -179,8 +179,8 @@ function after(text: string, mark: string, from: number): number {
 }
 
 /**
- * The bytes as text: UTF-16 with its mark, UTF-8, or any other encoding that begins in ASCII. Bytes that no text has
- * (WHATWG MIME Sniffing §3) are in none of them.
+ * The bytes as text: UTF-16 with its byte order mark, UTF-8, or any other encoding that begins in ASCII. Bytes that no
+ * text has (WHATWG MIME Sniffing §3) are in none of them.
  */
 function textOf(head: Uint8Array): string | undefined {
   if (head.length === 0) return undefined;

@@ -1,6 +1,6 @@
 import { canonicalType, extensionOf, isTextName } from "@sluice/core/internal";
 
-// Which types are formats of one another: the mark of a container is that of everything that is made with it.
+// Which types are formats of one another: the signature of a container is that of everything that is made with it.
 
 /** Types of programs, of packages that install some, and of what starts one. */
 const programs: ReadonlySet<string> = new Set([
@@ -24,7 +24,7 @@ const programs: ReadonlySet<string> = new Set([
   "application/x.ms.shortcut",
 ]);
 
-/** Whether files with the mark of this type run, or may hold what does. */
+/** Whether files with the signature of this type run, or may hold what does. */
 export function isProgram(type: string): boolean {
   return programs.has(type);
 }
@@ -58,7 +58,7 @@ const families: readonly RegExp[] = [
   /^application\/(?:postscript|x-font-type1)$/,
 ];
 
-/** Marks of containers that formats are made with which have no other mark. */
+/** Container formats whose signature is also that of everything built on them. */
 const containers: ReadonlySet<string> = new Set([
   "application/gzip",
   "application/x-bzip2",
@@ -80,7 +80,7 @@ export function isContainer(type: string): boolean {
 
 /**
  * Whether a file that is called `told` may begin as one of type `found` does. `isMarked` says whether `told` has a
- * mark of its own, see {@link hasMark}.
+ * signature of its own, see {@link hasMark}.
  */
 export function mayBegin(told: string, found: string, isMarked: boolean): boolean {
   if (told === found) return true;
@@ -104,7 +104,7 @@ function isOpenEnded(type: string, isMarked: boolean): boolean {
   return !isMarked && /^(?:application|model|chemical)\//.test(type) && !isText(type);
 }
 
-/** Types that files have which begin with no mark, or with one of several. */
+/** Types without a signature, or with one of several. */
 const withoutMark: ReadonlySet<string> = new Set([
   "application/pgp-encrypted",
   "application/vnd.ms-outlook",
@@ -114,7 +114,7 @@ const withoutMark: ReadonlySet<string> = new Set([
   "model/stl",
 ]);
 
-/** Whether files of this type begin with a mark. `known` are those that marks are known of. */
+/** Whether files of this type begin with a signature. `known` are the types whose signatures are known. */
 export function hasMark(type: string, known: ReadonlySet<string>): boolean {
   if (isText(type) || withoutMark.has(type)) return false;
   if (known.has(type) || madeOfZip.test(type) || madeOfCfb.test(type)) return true;

@@ -80,14 +80,14 @@ export class Confirmation {
       const name = record.name ?? nameOf(claim);
       files.push({ fileId, place, name, size, mimeType, sha256, scan });
     }
-    // looking into files takes time
+    // again, because scanning takes time
     await this.#ensureInTime(upload);
-    // before the marker, so that a crash in between leaves nothing beside what it names
+    // removed before the marker is written: a crash in between leaves no file that the marker does not name
     for (const record of matches.left) await this.#removeRecord(upload, record, signal);
     const confirmation = { files } satisfies ConfirmationRecord;
     if (!(await createJson(storage, markerKey(upload.folder), confirmation, signal)))
       throw confirmedBefore();
-    // what became whole since the files were compared; whatever does so from now on sees the marker
+    // removes files that became whole after the comparison; later ones see the marker and are refused
     await closing
       .during(undefined, (ending) => this.#removeUnnamed(upload, confirmation, ending))
       .catch(onError);

@@ -32,8 +32,8 @@ export class UploadRemover {
   }
 
   /**
-   * Removes what came for a slot, the marker last: until then nothing can take its place. With `isWorthless` only
-   * when that still holds: something may have come since it was asked first.
+   * Removes what came for a slot, the marker last: until then nothing can take its place. With `isWorthless`, removes
+   * only if it still holds for the fresh listing.
    */
   async discard(
     uploadId: string,
@@ -52,8 +52,8 @@ export class UploadRemover {
   }
 
   /**
-   * Ends a slot, see {@link Slots.revoke}: a confirmation of no files takes the one place that there is for one, so what
-   * is under way is refused at its end. The sweeper removes it when the time of the slot is over.
+   * Ends a slot, see {@link Slots.revoke}: writes an empty confirmation, of which there can be only one, so uploads in
+   * progress are refused when they finish. The sweeper removes it when the time of the slot is over.
    */
   async revoke(slot: Omit<OpenSlot, "terms">, signal: AbortSignal): Promise<void> {
     const { storage, progress } = this.#parts;

@@ -11,7 +11,7 @@ import { keepRenewed, leaseOf } from "./write-lock.ts";
 
 /** What one principal may have, in all processes that share a store; all callers without one count as one. */
 export interface UploadLimits {
-  /** Requests with a body at the same time, and a quarter of those that ask about a file or give it up. Default: 4. */
+  /** Maximum simultaneous requests with a body. Four times as many may ask about a file or give one up. Default: 4. */
   readonly requests?: Pick<ClientLimits, "perPrincipal">;
   /** Files that are kept. Default: 1,000. */
   readonly files?: Pick<ClientLimits, "perPrincipal">;
@@ -32,10 +32,10 @@ export interface CountedFile {
   readonly bytes: number;
 }
 
-/** How long uploads in progress count after their process ended. */
+/** How long an upload in progress still counts after its process has ended. */
 const underWayMs = 20_000;
 const renewEveryMs = 5_000;
-/** How long a file counts that storage no longer shows. */
+/** How long a file still counts after it has disappeared from storage. */
 const keptMs = 3_600_000;
 
 interface QuotaOptions {
@@ -119,7 +119,7 @@ export class QuotaTracker {
       if (files) files.push(file);
       else owners.set(file.owner, [file]);
     }
-    // a process that settled something since then may have another clock
+    // another process's clock may be off: spare what it may have settled since
     const spared = { listedAt: listedAt - clockSkewMs };
     for (const [owner, files] of owners)
       await this.#options.store.seed(owner, files, { ...this.#keptLease(), ...spared });

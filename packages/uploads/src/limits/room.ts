@@ -51,7 +51,7 @@ export class StorageRoom {
         throw new SluiceError(
           "no_space",
           `uploads: a file needs ${bytes} bytes of storage; ${free} are free, ${before} of them for files that are coming`,
-          // what others only announced may never come
+          // if it would fit without the bookings of others, a retry is worth it: those may never come
           bytes > free ? {} : { retryAfterMs: 60_000 },
         );
       const onBytes = (count: number): void => {

@@ -47,7 +47,7 @@ export class WriteLock {
    */
   async acquire(fileId: string, signal: AbortSignal): Promise<LockLease> {
     const current = this.#current;
-    // nothing is awaited between the last look and the place that this request takes
+    // no await between the last check and `current.set`: two requests must not both get in
     for (let holder = current.get(fileId); holder; holder = current.get(fileId)) {
       holder.want();
       await within(holder.over, {

@@ -115,12 +115,12 @@ export function createUploads(sluice: Pick<Sluice, "host">, options: UploadsOpti
   const lock = new WriteLock(store, onError);
   const pages = new UploadPageStore(host);
 
-  // from a file whose bytes are there to one that the server has
+  // from received bytes to a confirmed file
   const files = new SlotFiles({ storage, scan, quota, onError });
   const remover = new UploadRemover({ storage, quota, progress, host });
   const confirmation = new Confirmation({ storage, store, quota, scan, remover, closing, onError });
 
-  // from a request to a file whose bytes are there
+  // from a request to received bytes
   const readBody = createBodyReader(options.pace ?? {});
   const receiving = { files, quota, progress, readBody, onError };
   const room = new StorageRoom(storage);
@@ -291,7 +291,7 @@ function bodyOf(bytes: Uint8Array): { readonly size: number; readonly body: Requ
   return { size: bytes.byteLength, body: { read: async (take) => take(bytes) } };
 }
 
-/** Confirms an upload within an audit record: where records are required and there is none, confirms nothing. */
+/** Confirms an upload and records it. If records are required and cannot be kept, nothing is confirmed. */
 async function recordConfirmation(
   host: Pick<Host, "beginAudit">,
   owner: Principal | undefined,

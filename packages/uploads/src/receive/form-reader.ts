@@ -139,9 +139,11 @@ export function createFormReader(
   };
   endLinesWith(lineBreak);
   let state: "preamble" | "delimited" | "headers" | "body" | "closed" = "preamble";
-  /** Bytes of a delimiter that the chunks so far end with. The form begins as if its line break had come. */
+  /** Bytes of a delimiter that the chunks so far end with. The start of the body counts as a line break. */
   let heldBytes = lineBreak.length;
-  /** How many of the held bytes are not the part's: the line break that the form or the headers of a part lend. */
+  /**
+   * How many of the held bytes do not belong to the part: this assumed line break, or the one that ends its headers.
+   */
   let borrowed = lineBreak.length;
   let parts = 0;
   let part: PartReceiver | undefined;
@@ -253,7 +255,7 @@ export function createFormReader(
   }
 
   function readPartHeaders(chunk: Uint8Array, from: number): number {
-    // not before a byte of it came: the boundary may be the last one, with its mark missing
+    // checked only now that a byte of the part has come: a final boundary may lack its `--`
     if (parts === maxParts) throw tooMany(maxParts);
     const before = text.length;
     const headEnd = lineBreak + lineBreak;

@@ -57,7 +57,7 @@ export async function receiveFile(
   }
 }
 
-/** Refuses by the announced length what would be too large. */
+/** Refuses a file whose announced length is too large. */
 export function ensureSize(size: number | undefined, maxBytes: number): void {
   if (size !== undefined && size > maxBytes)
     throw new RefusedFile("too_large", `at most ${maxBytes} bytes are taken`);
@@ -67,7 +67,7 @@ export function ensureSize(size: number | undefined, maxBytes: number): void {
 export interface UploadPace {
   /** Minimum bytes per second, averaged over `rateWindowMs`. Default: 8,192. */
   readonly minBytesPerSecond?: number;
-  /** Milliseconds. Default: 10,000. The first window is free. */
+  /** Milliseconds. Default: 10,000. The first window is not checked. */
   readonly rateWindowMs?: number;
   /** Longest silence, in milliseconds. Default: 15,000. */
   readonly idleMs?: number;

@@ -27,7 +27,7 @@ export interface UploadRequest {
 
 /** What the headers of a request with a body say. */
 export interface RequestFacts {
-  /** Bytes of the body; absent when it is sent in chunks, unless another header says how many. */
+  /** Bytes of the body; absent for a chunked body, unless another header announces the length. */
   readonly contentLength?: number | undefined;
   /** As it was sent. */
   readonly contentType?: string | undefined;
@@ -57,7 +57,7 @@ export function readFacts({ header }: Pick<PlainRequest, "header">): RequestFact
   if (transfer !== undefined && transfer.toLowerCase() !== "chunked")
     throw malformed("Transfer-Encoding must be chunked");
   if (header("trailer") !== undefined) throw malformed("trailers are not supported");
-  // a sender of ranges believes that the server puts them together (RFC 9110 §14.4)
+  // a client that sends ranges expects the server to assemble them (RFC 9110 §14.4)
   if (header("content-range") !== undefined)
     throw malformed(
       "Content-Range is not supported; send the whole file, or steps with Upload-Offset and Upload-Complete",
@@ -90,7 +90,7 @@ const lengthHeaders = [
   "x-goog-upload-header-content-length",
   "x-upload-content-length",
 ];
-/** Headers that only requests have which send a part of a file, or nothing of it. */
+/** Headers that occur only in requests that send part of a file, or only announce one. */
 const stepHeaders = [
   UPLOAD_COMPLETE_HEADER,
   UPLOAD_OFFSET_HEADER,
@@ -118,8 +118,8 @@ const stepTypes: ReadonlySet<string | undefined> = new Set([PARTIAL_UPLOAD_TYPE,
 
 /**
  * The length of a body that is taken for a whole file, or a form, as far as any header says it. Throws
- * `invalid_argument` if a header says that it is not whole: a client of another protocol would leave a part of its
- * file, or nothing of it, that counts as the file.
+ * `invalid_argument` if a header belongs to another upload protocol: its client sends only part of the file, or nothing
+ * of it, which would be stored as the whole.
  */
 export function wholeLength(
   { header, body, target }: Pick<PlainRequest, "header" | "body" | "target">,
@@ -130,7 +130,7 @@ export function wholeLength(
     throw malformed(
       `${step ?? "the type of the body"} is of another upload protocol; send the whole file, or steps with Upload-Complete, or tus 1.0`,
     );
-  // an empty file has a length of 0
+  // an empty file must say Content-Length: 0
   if (contentLength === undefined && !body)
     throw malformed("there is no body; send the file, or Content-Length: 0 for an empty one");
   if (parseMediaType(contentType)?.essence === "multipart/form-data") return contentLength;
@@ -143,7 +143,7 @@ export function wholeLength(
   return length;
 }
 
-/** The header or query parameter that says that a request sends a part of a file, or nothing of it. */
+/** The header or query parameter that occurs only in requests that send part of a file, or only announce one. */
 function stepSign(header: PlainRequest["header"], target: string): string | undefined {
   const stepHeader = stepHeaders.find((name) => header(name) !== undefined);
   if (stepHeader !== undefined) return stepHeader;

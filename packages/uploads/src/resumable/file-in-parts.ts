@@ -10,7 +10,7 @@ import { type FileAddress, alreadyResumed, type PartialFile } from "./partial-fi
 
 /**
  * Opens a file whose parts are objects, for storages that write nothing in steps. `finish` reads all parts and joins
- * them: its digest is of what was read back, and the parts stay until they are removed.
+ * them: the digest is computed from what is read back; the parts stay until `PartialFiles.finish` removes them.
  */
 export function openFileInParts(
   { storage, files }: { readonly storage: UploadStorage; readonly files: SlotFiles },

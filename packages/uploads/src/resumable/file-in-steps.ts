@@ -85,7 +85,7 @@ function createFileInSteps(
   { slot, fileId, lease }: FileAddress,
   opened: {
     readonly writer: StepWriter;
-    /** Ends writing in storage, with what is kept left as it is. */
+    /** Ends writing. What storage has kept stays. */
     readonly gone: AbortController;
     readonly record: StepRecord;
     /** Bytes after those that storage has. */
@@ -105,7 +105,7 @@ function createFileInSteps(
   let checks =
     memory.take(fileId, keptBytes) ?? (keptBytes === 0 ? createFileChecks(announced) : undefined);
 
-  /** The writer, which has all of what came before. */
+  /** The writer, after the rest of the previous step was written to it. */
   async function currentWriter(): Promise<StepWriter> {
     if (!writer) {
       writer = await storage.writeInSteps(key, { id, signal: gone.signal });
@@ -242,7 +242,7 @@ async function checkStored(
 interface StepRecord {
   /** As it is now. */
   readonly plan: FilePlan;
-  /** The bytes behind `offset` that came and that storage could not take yet. */
+  /** The received bytes after `offset` that storage could not take yet. */
   find(offset: number): Promise<Uint8Array>;
   /** Sees every chunk before it is written, and keeps a digest of the first 64 KiB in the plan. */
   observe(chunk: Uint8Array): Promise<void>;

@@ -43,7 +43,7 @@ export interface UploadListing {
   readonly listed: readonly ObjectInfo[];
 }
 
-/** A file that a slot has: one to go on with, or a whole one. A listing that was needed to tell is given, too. */
+/** A file of a slot: unfinished or whole. Includes the listing, if one was made to find out. */
 type FileInSlot =
   | { readonly file: PartialFile; readonly listing?: UploadListing }
   | { readonly record: FileRecord; readonly listing: UploadListing };
@@ -79,8 +79,8 @@ export class PartialFiles {
   async ensure(slot: OpenSlot, fileId: string, signal: AbortSignal): Promise<void> {
     const { storage } = this.#parts;
     const folder = folderOf(slot);
-    // the folder names the owner as well as the upload; a whole file has bytes and no plan. The plan is read and not
-    // described: `describe` may wait until storage names a version of a new object
+    // the folder contains the owner, so a foreign file is not found; a whole file has bytes and no plan. The plan is
+    // read and not described, because `describe` may wait until storage names a version of a new object
     if (await findJson(storage, planKey(folder, fileId), signal)) return;
     if (await unlessMissing(storage.describe(bytesKey(folder, fileId), { signal }))) return;
     throw noFile();
@@ -128,7 +128,7 @@ export class PartialFiles {
   ): Promise<FileRecord> {
     const { storage, files } = this.#parts;
     const received = await file.finish(signal);
-    // in steps there are no other bytes to try again with
+    // a staged file has no parts to assemble it from again
     const keepsBytes = file.plan.steps !== undefined;
     const [record] = await files.store(slot, [received], signal, { keepsBytes });
     const listedKeys = unfinishedIn(listing.listed, file.fileId).map(({ info }) => info.key);
@@ -139,7 +139,7 @@ export class PartialFiles {
     return record!;
   }
 
-  /** Removes what shows how far a file was. */
+  /** Removes a file's plan, parts and step records. */
   async removeUnfinished(
     fileId: string,
     { listed }: Pick<UploadListing, "listed">,

@@ -148,7 +148,7 @@ export class ResumableUploads {
     }
   }
 
-  /** Takes one step of a file that the quota has been asked for, and makes the file whole after the last one. */
+  /** Receives one step of a file that is already held in the quota, and makes the file whole after the last one. */
   async #receive(
     request: UploadRequest,
     file: PartialFile,
@@ -197,7 +197,9 @@ export class ResumableUploads {
     }
   }
 
-  /** Reads the body of a step into a file of `length` bytes, if known. If the body breaks, what came is still written. */
+  /**
+   * Reads the body of a step into a file of `length` bytes, if known. What has come is written even if the body breaks.
+   */
   async #readStep(
     request: UploadRequest,
     file: PartialFile,
@@ -232,7 +234,7 @@ export class ResumableUploads {
   }
 }
 
-/** Keeps what came. A request whose storage is stuck gives that up when another one has waited for its file. */
+/** Keeps what came. If storage is stuck, gives up 8 s after another request has asked for the file. */
 async function keepInTime(file: PartialFile, { signal }: LockLease): Promise<number> {
   let cancel: (() => void) | undefined;
   let removeListener: (() => void) | undefined;

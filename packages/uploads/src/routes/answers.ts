@@ -91,7 +91,7 @@ export function jsonReply(
   };
 }
 
-/** What a request got wrong, as a problem; faults of ours and of storage say no more than their kind. */
+/** What a request got wrong, as a problem; internal faults and faults of storage reveal only their kind. */
 export function refusalOf(error: unknown, slot: OpenSlot | undefined): Reply {
   const row = SluiceError.is(error) ? rows[error.code] : undefined;
   if (!row || !SluiceError.is(error)) return problemOf(error);
@@ -125,7 +125,7 @@ const storageDetails: { readonly [Code in SluiceError["code"]]?: string } = {
   too_large: "files of that size are not accepted",
 };
 
-/** A full disk is swept each minute. */
+/** By default a sweep runs every minute, so room may appear by then. */
 const roomMs = 60_000;
 
 const offsetProblem = "https://iana.org/assignments/http-problem-types#mismatching-upload-offset";

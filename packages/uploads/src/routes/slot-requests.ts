@@ -41,14 +41,14 @@ export interface SlotServices extends ReceiverParts {
   readonly room: StorageRoom;
 }
 
-/** Routes a request of a slot by method, path and headers. */
+/** Serves a request of a slot: checks the file id, enters the quota, and dispatches by method, path and headers. */
 export async function serveSlot(services: SlotServices, asked: SlotRequest): Promise<Reply> {
   const { partials, quota } = services;
   const { request, slot, fileId, signal, onBytes } = asked;
   const wrongVersion = isTus(request) ? refuseTusVersion(request) : undefined;
   if (wrongVersion) return wrongVersion;
   const isBodyless = fileId === undefined ? request.method === "GET" : request.method !== "PATCH";
-  // before the lock of the file: an id that is invented, or of another slot, must not end a request
+  // before the lock, which ends the request that holds it: an invented id, or one of another slot, must not do that
   if (fileId !== undefined) await partials.ensure(slot, fileId, signal);
   const leave = await (isBodyless ? quota.enterBodyless(slot.owner) : quota.enter(slot.owner));
   try {

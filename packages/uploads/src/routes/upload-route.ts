@@ -49,7 +49,7 @@ export function createUploadRoutes(
     const [token = "", last, ...more] = rest.split("/");
     // the URL that a model is given ends with a slash
     const part = last === "" ? undefined : last;
-    // `curl -T` puts the name of its file behind a slash; the steps of a file have its id there
+    // `curl -T` appends the file name after a slash; steps have the file id there
     const isNamed = request.method === "PUT" && part !== undefined;
     const fileId = isNamed ? undefined : part;
     const allowed = fileId === undefined ? slotMethods : fileMethods;
@@ -122,7 +122,7 @@ export function createUploadRoutes(
 
   const shortAt = routesBelow(`${base}${shortSlotsPath}`, (rest) => ({
     kind: "slot",
-    // the path itself says so: no look at the store before the limits of the route
+    // known from the path, so the store is not asked before rate limits apply
     credential: "url",
     cors: shortCors,
     answer: (request) => requests.track(answer(request, { path: shortSlotsPath, rest })),
@@ -185,7 +185,7 @@ function stepOf({ method }: PlainRequest): "receive" | "discard" | undefined {
 /** A bound slot needs its principal's token; to one that is its own permission, pages of foreign sites may not send. */
 async function ensureHolder(host: Host, slot: PresentedSlot, request: PlainRequest): Promise<void> {
   if (slot.auth === "self") {
-    // a link that a user opens leads here from any site, and changes nothing
+    // a GET may come from any site: a user follows a link, and nothing changes
     if (request.method === "GET") return;
     const site = request.header("sec-fetch-site");
     // the handler has rejected origins that are not allowed

@@ -1,7 +1,7 @@
 import { isInTime, onAbort } from "@sluice/core/internal";
 import { uploadError } from "./upload-error.ts";
 
-/** One moment in the end of an endpoint; aborts the work that runs `during` it. */
+/** A point in the shutdown of an endpoint. Work that `during` runs is aborted when it comes. */
 export class Shutdown {
   readonly #working = new Set<AbortController>();
   #over: Error | undefined;

@@ -99,7 +99,7 @@ export class SlotTokens {
   async openStored(token: string, now: number): Promise<PresentedSlot> {
     if (!this.#isStored) throw new SluiceError("not_found", "uploads: slots have sealed URLs here");
     const slot = this.#presented(await this.#store.open("upload", token, { now }));
-    // without a principal beside it such a URL would be refused by its route: bound ones are sealed
+    // the route of short URLs asks for no principal, so a bound slot must not open there
     if (slot.auth !== "self") throw new SluiceError("not_found", "uploads: the slot is bound");
     return slot;
   }

@@ -37,8 +37,8 @@ export interface ReserveOptions {
    */
   readonly selfAuthenticating?: boolean;
   /**
-   * In whose share of the state store a stored token counts, as `Identity.owner` says. Default: the principal's. Empty: the
-   * share of callers that nothing vouches for.
+   * Owner (`Identity.owner`) whose share of the state store a stored token uses. Default: the principal. Empty: the
+   * common share of unverified callers.
    */
   readonly share?: string | undefined;
 }
@@ -57,8 +57,8 @@ export interface ClaimedFile {
 export interface ConfirmOptions {
   readonly signal?: AbortSignal;
   /**
-   * What becomes of whole files that are not named: `refuse` keeps nothing of the upload, `remove` only the named
-   * ones. Default: `refuse`.
+   * What to do if a received file is not named. `refuse`: remove the whole upload. `remove`: keep only the named files.
+   * Default: `refuse`.
    */
   readonly unnamed?: "refuse" | "remove";
 }
@@ -154,7 +154,7 @@ export interface Slots {
     terms: SlotTerms,
     options?: { readonly signal?: AbortSignal },
   ): Promise<UploadedFile>;
-  /** Removes what came for a slot, which takes more until it expires. Idempotent. */
+  /** Removes what has come for a slot. The slot stays open until it expires. Idempotent. */
   discard(uploadId: string): Promise<void>;
   /**
    * Ends a slot of this principal before its time: removes what came, and refuses what is sent from then on, in every

@@ -35,8 +35,8 @@ export function detailOf(error: SluiceError): string {
 }
 
 /**
- * A file that the rules of its slot refuse, so that no further step can make it one. Errors of storage do not count,
- * whatever their code: it may take the same bytes later.
+ * The slot's rules refuse the file for good: no further step can change that. Errors of storage do not count, whatever
+ * their code: it may take the same bytes later.
  */
 export class RefusedFile extends SluiceError {
   constructor(code: SluiceErrorCode, message: string) {

@@ -21,8 +21,8 @@ export interface FileSink {
 }
 
 /**
- * Opens a sink for one file: it counts, hashes, looks at the beginning and writes, with less than a
- * megabyte in memory beside what storage holds.
+ * Opens a sink for one file: it counts, hashes, looks at the beginning and writes, with less than 1 MiB in memory, not
+ * counting the storage writer's own buffers.
  */
 export async function openFileSink(
   storage: UploadStorage,
@@ -81,8 +81,8 @@ const maxBytesOfAll = 2 * 1024 * 1024;
 let busyQueues = 0;
 
 /**
- * Chunks on their way into something that takes one at a time: the reader goes on while `consume` is busy with up to
- * 512 KiB; with less where many queues are busy.
+ * Feeds chunks to a `consume` that takes one at a time. While it is busy the reader may go on for up to 512 KiB, and
+ * less if many queues are busy.
  */
 export class WriteQueue {
   readonly #consume: (chunk: Uint8Array) => Promise<void>;

@@ -72,7 +72,7 @@ export type UploadObject = {
 const grammar =
   /^uploads\/1\/([^/]+)\/([0-9a-z]+)\.(\d{1,12})\/(?:(bytes|plan)-([^/]+)|(part|step)-([^/]+)-(\d{16})|file-(\d{3})|confirmed)$/;
 
-/** Reads a key; `undefined` for any other key. */
+/** What the key of a listed object says; `undefined` for a foreign key. */
 export function readObject(info: ObjectInfo): UploadObject | undefined {
   const match = grammar.exec(info.key);
   if (!match || !isId(match[1]!)) return undefined;
@@ -145,7 +145,7 @@ export async function readRecords(
   return [...records.values()];
 }
 
-/** Removes one object of an upload, and with the plan of a file what storage keeps of its steps: no listing shows that. */
+/** Removes one object of an upload. With a plan, also aborts the staged bytes that it names, which no listing shows. */
 export async function removeObject(
   storage: UploadStorage,
   object: UploadObject,

@@ -128,7 +128,7 @@ interface RecordPlace {
   readonly place: number;
   readonly fileId: string;
   readonly key: string;
-  /** Another process put the parts of the file together as well, and was first. */
+  /** Another process assembled the same file first, and made this record. */
   readonly isShared: boolean;
 }
 

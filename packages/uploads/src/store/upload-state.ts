@@ -21,7 +21,7 @@ export interface UploadState {
    * - `reserved`: nothing has come
    * - `receiving`: something has, but no file is whole
    * - `stored`: files are whole and wait to be confirmed
-   * - `confirmed`: they are the server's
+   * - `confirmed`: its files are the server's; without files, the slot was revoked
    */
   readonly phase: "reserved" | "receiving" | "stored" | "confirmed";
   readonly owner?: string;

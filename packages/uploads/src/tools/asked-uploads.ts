@@ -102,7 +102,7 @@ export function createAskedUploads({
 
 type Asker = Pick<AskingCall, "principal" | "owner">;
 
-/** No question of a tool has these fields: none of its ids opens here, and none of these there. */
+/** No tool's question has empty fields, so ids of questions do not open here, nor these ids there. */
 function purposeOf({ principal, owner }: Asker): UploadPurpose {
   return { principal, owner, message: "", fields: {} };
 }
