@@ -16,6 +16,7 @@ import {
   parseReprDigest,
   parseResourceUri,
   parseRetryAfter,
+  readSentDisposition,
   sanitizeFileName,
 } from "@sluice/core/internal";
 import { createOriginGate } from "@sluice/server/internal";
@@ -26,6 +27,7 @@ import { boundaryOf } from "@sluice/binary-transfer/internal";
 import { parsePartHeaders } from "../../packages/binary-transfer/src/multipart/boundary.ts";
 import { parseStorageUrl } from "../../packages/cli/src/storages/storage-url.ts";
 import { parseBytes } from "../../packages/cli/src/terminal/quantity.ts";
+import { repairField } from "../../packages/client/src/net/node/repair-field.ts";
 import { acceptUrl } from "../../packages/client/src/trust/accept-url.ts";
 import { parseLinks } from "../../packages/core/src/headers/link-header.ts";
 import { createIdentify } from "../../packages/server/src/access/principal.ts";
@@ -106,6 +108,18 @@ export const parsers: Readonly<Record<string, Parser>> = {
     starts: ["", "a", "a;", 'a; b="', "attachment; filename*=UTF-8''"],
     symbols: [...parameters, "filename", "*", "'", "%e2"],
     pumps: [" ", "; ", "\\", ' ; a=""'],
+  },
+  "core readSentDisposition": {
+    read: readSentDisposition,
+    starts: ["", 'a; filename="', "a; filename==?utf-8?Q?", "a; filename*="],
+    symbols: [...parameters, "filename", "=?", "?=", "Q", "B", "?", "*", "'", "%e2"],
+    pumps: [" ", "=?utf-8?Q?a?= ", "\\", "; "],
+  },
+  "client repairField": {
+    read: (text) => repairField("Content-Disposition", text),
+    starts: ["", "a; filename=", 'a; filename="'],
+    symbols: [...parameters, "filename", "=", "/", "\\"],
+    pumps: ["; filename=", " ", "\t", "a "],
   },
   "core parseContentRange": {
     read: parseContentRange,

@@ -8,7 +8,7 @@ import { type CacheOptions, withCache } from "./wrappers/with-cache.ts";
 import { protect, type ProtectOptions } from "./wrappers/protect.ts";
 import type { Surroundings } from "./wrappers/wrap.ts";
 
-export { formatUnlisted, parseUnlisted, UnlistedTally } from "./contract/unlisted.ts";
+export { formatUnlisted, readUnlisted, UnlistedTally } from "./contract/unlisted.ts";
 export { withDigestCheck } from "./wrappers/verify-digest.ts";
 export { withResumedReads } from "./wrappers/resumable.ts";
 export { withRetry, type RetryOptions } from "./wrappers/retry.ts";

@@ -1,4 +1,4 @@
-import { formatUnlisted, parseUnlisted, withValidation } from "@sluice/storage/internal";
+import { formatUnlisted, readUnlisted, withValidation } from "@sluice/storage/internal";
 import { checkKey, unlistedReason, UnlistedTally } from "@sluice/storage/plugin";
 import { expect, test } from "vitest";
 import { createScripted } from "./scripted-backend.ts";
@@ -51,7 +51,7 @@ test.each([
   ["link", undefined],
   [[1], undefined],
 ])("counts from elsewhere, %j, are taken as far as they are known", (value, expected) => {
-  expect(parseUnlisted(value)).toEqual(expected);
+  expect(readUnlisted(value)).toEqual(expected);
 });
 
 test("objects that a backend lists under an illegal key are counted by protect", async () => {

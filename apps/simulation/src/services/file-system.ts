@@ -61,6 +61,8 @@ export function createFileSystem(
       sync: () => operate("sync", path, () => disk.sync(node)),
       datasync: () => operate("datasync", path, () => void (node.isFolder || disk.sync(node))),
       close: () => operate("close", path, () => void files.delete(fd)),
+      // those of Node are emitters
+      on: () => handle,
       [Symbol.asyncDispose]: () => handle.close(),
     };
     return handle;

@@ -1,6 +1,6 @@
 import { SluiceError } from "@sluice/core";
 import { definedMembers, EXTENSION_ID } from "@sluice/core/internal";
-import { parseUnlisted, UnlistedTally } from "@sluice/storage/internal";
+import { readUnlisted, UnlistedTally } from "@sluice/storage/internal";
 import { fault, type Advice } from "../terminal/failure.ts";
 import { callServer } from "./call-server.ts";
 import type { ClientConnection } from "./connect.ts";
@@ -30,7 +30,7 @@ export async function* listResources(
       yield definedMembers({ uri, name, mimeType, size, lastModified });
     }
     const ours = Object(page._meta?.[EXTENSION_ID]) as { readonly unlisted?: unknown };
-    unlisted.addAll(parseUnlisted(ours.unlisted));
+    unlisted.addAll(readUnlisted(ours.unlisted));
     cursor = page.nextCursor;
     if (cursor !== undefined && cursor === landmark)
       throw new SluiceError("protocol", `${server} keeps giving the same pages`);

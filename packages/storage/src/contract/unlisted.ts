@@ -69,7 +69,7 @@ export function formatUnlisted(counts: UnlistedCounts): string {
 }
 
 /** The counts in a value of another process: reasons that are not known here, and what is not a count, are left out. */
-export function parseUnlisted(value: unknown): UnlistedCounts | undefined {
+export function readUnlisted(value: unknown): UnlistedCounts | undefined {
   const counts = Object.entries(Object(value) as object).filter(
     ([reason, count]) => Object.hasOwn(words, reason) && Number.isSafeInteger(count) && count > 0,
   );

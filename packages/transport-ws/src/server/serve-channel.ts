@@ -39,8 +39,7 @@ export function serveChannel(
         server.connect = (inner: Transport) => connect(withExtra(inner, extra, errors));
         return server;
       } catch (error) {
-        onError(error);
-        // after the SDK's own response to the message
+        // after the SDK's own response to the message, which reports the error
         setImmediate(() => channel.end(closings.fault));
         throw error;
       }
