@@ -84,13 +84,13 @@ export const links: Profile = {
       ],
     },
     {
-      name: "a place of a stream is not given back when a link is refused",
+      name: "the permit of a stream is not given back when a link is refused",
       runs: 60,
       edits: [
         {
           file: "server/src/urls/redeem.ts",
-          from: "      release();\n      return this.#redirectOrThrow",
-          to: "      return this.#redirectOrThrow",
+          from: "      release();\n      // a provider gives its URL",
+          to: "      // a provider gives its URL",
         },
       ],
     },

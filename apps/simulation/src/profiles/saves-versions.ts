@@ -87,7 +87,7 @@ export const savesVersions: Profile = {
       ],
     },
     {
-      name: "a place of a stream is not given back when it breaks",
+      name: "the permit of a stream is not given back when it breaks",
       runs: 60,
       edits: [
         {
