@@ -90,5 +90,7 @@ export function openBehind(
   if (server.kind === "http")
     return createHttpUpstream({ ...access, endpoint: server.url, wrapFetch: around?.wrapFetch });
   const { command, args } = server;
-  return createProcessUpstream({ command, args, wrapOutput: around?.wrapOutput });
+  // the tokens are the bridge's own, not the program's
+  const { SLUICE_TOKEN: _forHosts, SLUICE_SERVER_TOKEN: _forServer, ...env } = process.env;
+  return createProcessUpstream({ command, args, env, wrapOutput: around?.wrapOutput });
 }
