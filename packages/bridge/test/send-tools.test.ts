@@ -309,6 +309,29 @@ test.each([
   expect(got).toEqual(agree ? [content.toString("base64")] : []);
 });
 
+test.each([
+  ["reach the host", 10, 2],
+  ["of more than 64 KiB are left out", 70_000, 0],
+])("blocks beside the text of a tool %s", async (_what, length, count) => {
+  const { send } = makeFolders();
+  writeFileSync(join(send, "my.txt"), content);
+  const blocks = [
+    { type: "resource_link", uri: "files://a", name: "a" },
+    { type: "resource", resource: { uri: "files://b", blob: "A".repeat(length) } },
+  ];
+  const { url } = await taking(base64Tool, () => ({
+    result: { content: [{ type: "text", text: "done" }, ...blocks] },
+  }));
+  const client = await hostOf(url, { sendFrom: [send], agreedBytes: 2 ** 30 }, plainHost());
+  const params = { name: "send_file", arguments: { path: "my.txt", tool: "take" } };
+  const { content: given } = await client.callTool(params);
+  expect(given).toMatchObject([
+    { text: expect.stringMatching(/done$/) },
+    ...blocks.slice(0, count),
+  ]);
+  expect(given).toHaveLength(1 + count);
+});
+
 const base64 = content.toString("base64");
 const dataUri = `data:text/plain;base64,${base64}`;
 /** How servers say what an argument takes, and what it gets. */

@@ -34,7 +34,7 @@ import { OwnTools, type ToolName } from "./own-tools.ts";
 import type { SaveSettings } from "./save-call.ts";
 import { saveForHost } from "./save-resource.ts";
 import { listResult, savedResult } from "./saved-list.ts";
-import { sendForHost, textOf, type ToolSendSettings } from "./send-file.ts";
+import { sendForHost, otherBlocksOf, textOf, type ToolSendSettings } from "./send-file.ts";
 import { toolCallOf, toolFault, toolResult, type OwnToolCall } from "./tool-answer.ts";
 import type { FileServer, ToolContext } from "./tool-context.ts";
 import { findPlaces } from "../spool/found-places.ts";
@@ -159,8 +159,11 @@ export async function openFileTools(options: FileToolsOptions): Promise<FileTool
     const { result, ...sent } = await sendForHost(call, context, sendSettings);
     const coding = sent.way === "base64" || sent.way === "text" ? `, as ${sent.way}` : "";
     const text = `Sent ${sent.name}, ${sent.size} bytes${coding}, to ${sent.tool}. It said:\n${textOf(result)}`;
-    const report = toolResult(text, { ...sent, result: membersOf(result["structuredContent"]) });
-    return result["isError"] === true ? { ...report, isError: true } : report;
+    const members = { ...sent, result: membersOf(result["structuredContent"]) };
+    return {
+      ...toolResult(text, members, otherBlocksOf(result)),
+      ...(result["isError"] === true && { isError: true }),
+    };
   }
 
   async function request(message: JSONRPCRequest, signal: AbortSignal) {

@@ -258,9 +258,18 @@ function sentAs({ file, taker }: FileSend, way: SendWay, result: Members): SentT
 export function textOf({ content }: Members): string {
   const blocks = Array.isArray(content) ? (content as unknown[]).map(membersOf) : [];
   return blocks
-    .map(({ text }) => (typeof text === "string" ? text : ""))
+    .flatMap(({ text }) => (typeof text === "string" ? [text] : []))
     .join("\n")
     .slice(0, longestWords);
 }
 
 const longestWords = 4_000;
+
+/** What a tool gives beside text, such as pictures and links: up to 64 KiB as JSON, of more nothing. */
+export function otherBlocksOf({ content }: Members): readonly Members[] {
+  const blocks = Array.isArray(content) ? (content as unknown[]).map(membersOf) : [];
+  const others = blocks.filter(({ type }) => type !== "text");
+  return JSON.stringify(others).length > longestBlocks ? [] : others;
+}
+
+const longestBlocks = 65_536;

@@ -80,8 +80,12 @@ export function optionalText(args: Members, name: string): string | undefined {
 }
 
 /** A result of a tool. */
-export function toolResult(text: string, structuredContent: Members): Members {
-  return { content: [{ type: "text", text }], structuredContent };
+export function toolResult(
+  text: string,
+  structuredContent: Members,
+  blocks: readonly Members[] = [],
+): Members {
+  return { content: [{ type: "text", text }, ...blocks], structuredContent };
 }
 
 /** The result of a tool that failed. `cause`: what seems to be behind it, as a sentence. */
