@@ -126,7 +126,8 @@ function wordsOf(property: string, schemas: readonly Members[]): readonly string
 
 /** True for words that ask for a `data:` URI, and do not forbid its beginning. */
 function namesDataUri(words: string): boolean {
-  return (
-    /data[- ]?ur[il]|data:\S{0,80};base64/i.test(words) && !/\b(?:no|not|without)\b/i.test(words)
-  );
+  const shown = words.toLowerCase();
+  const isNamed =
+    /data[- ]?ur[il]/.test(shown) || (shown.includes("data:") && shown.includes(";base64"));
+  return isNamed && !/\b(?:no|not|without)\b/.test(shown);
 }
