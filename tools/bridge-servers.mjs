@@ -92,6 +92,7 @@ const servers = {
       ["read_graph", {}, inFile],
       ["save_resource", { uri: "memory://knowledge-graph" }, /^Saved to /],
     ],
+    again: ["read_graph", {}, inFile],
   },
   playwright: {
     packages: ["@playwright/mcp@0.0.83"],
@@ -192,7 +193,7 @@ async function tryServer(path, row) {
       spawnSync("pkill", ["-KILL", "-P", String(host.child.pid)]);
       await sleep(500);
     }
-    await call(row.calls[0]);
+    await call(row.again ?? row.calls[0]);
   } finally {
     host.child.stdin.end();
     server?.kill();

@@ -56,12 +56,12 @@ export { excerpt, withoutCredentials } from "./headers/excerpt.ts";
 export {
   curlLine,
   fileNameFromUri,
+  foldName,
   isPlainPath,
   localFileName,
   sanitizeFileName,
   trueFileName,
 } from "./headers/file-name.ts";
-export { foldName } from "./headers/folded-name.ts";
 export { parseHttpDate, parseRetryAfter } from "./headers/http-date.ts";
 export { linkWith } from "./headers/link-header.ts";
 export {

@@ -26,7 +26,7 @@ export async function noteUnlisted(
       ({ cursor } = page);
     } while (cursor !== undefined);
   } catch {
-    // whoever lists the folder meets the fault as well
+    // a list of the folder reports the fault
     isCut = true;
   }
   const counts = tally.take();

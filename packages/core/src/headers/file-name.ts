@@ -159,3 +159,8 @@ export function curlLine(url: string, name: string): string {
   if (/^[\x20-\x7e\p{Default_Ignorable_Code_Point}]*$/u.test(written)) return `curl -fLOJ '${url}'`;
   return `curl -fL -o '${written.replaceAll("'", "'\\''")}' '${url}'`;
 }
+
+/** A name as people see it: letters in any case and Unicode form, and every kind of space, are the same. */
+export function foldName(name: string): string {
+  return name.normalize("NFKC").toLowerCase();
+}

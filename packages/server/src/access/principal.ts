@@ -70,7 +70,7 @@ interface CallersOptions extends IdentifyOptions {
   readonly onError: (error: unknown) => void;
 }
 
-/** Makes what a Sluice knows of its callers: who they are, and from where. */
+/** Makes what a Sluice knows of its callers: identity and address. */
 export function createCallers({ clientAddress, onError, ...options }: CallersOptions): Callers {
   return {
     identify: createIdentify(options),

@@ -25,7 +25,7 @@ export interface LinkOptions {
   readonly disposition?: LinkDisposition;
 }
 
-/** Who the link is for: the caller of a tool, or of any other request, as its transport saw it. */
+/** The caller that the link is for: of a tool, or of any other request, as its transport saw it. */
 export type LinkCaller =
   | AnyCall
   | { readonly caller: Caller; readonly signal?: AbortSignal | undefined };

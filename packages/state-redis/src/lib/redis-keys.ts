@@ -1,10 +1,12 @@
-import type { RedisOptions } from "./redis-client.ts";
-
 /**
  * What every key begins with: the prefix of the deployment and the version of the format. Another version has other
  * keys, so that processes of two versions never misread each other's.
  */
-export function keyPrefix({ prefix = "{sluice}:" }: Pick<RedisOptions, "prefix">): string {
+export function keyPrefix({
+  prefix = "{sluice}:",
+}: {
+  readonly prefix?: string | undefined;
+}): string {
   return `${prefix}${formatVersion}:`;
 }
 

@@ -1,13 +1,13 @@
 import type { Reply } from "@sluice/server/internal";
 
 /** A request as far as it says what its sender takes. */
-interface Visit {
+interface AcceptingRequest {
   readonly method: string;
   readonly header: (name: string) => string | undefined;
 }
 
 /** Whether a person opened the address in a browser. Clients of MCP take `text/event-stream`, and get what they ask for. */
-export function isVisit({ method, header }: Visit): boolean {
+export function isVisit({ method, header }: AcceptingRequest): boolean {
   const accept = header("accept") ?? "";
   const wantsPage = /(?:^|,)\s*text\/html\s*(?:[;,]|$)/i.test(accept);
   return (

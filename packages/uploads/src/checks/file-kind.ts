@@ -128,7 +128,7 @@ function askedKind(
     if (entry.startsWith(".")) return lowerName.endsWith(entry) && lowerName.length > entry.length;
     if (!entry.endsWith("/*")) return [type, found, ...containers].includes(canonicalType(entry));
     if (entry === "text/*" && isText(type)) return !isMedia(type);
-    // `image/*` admits types that nobody listed, so a media file must prove its type by its bytes
+    // `image/*` admits types without naming them, so a media file must prove its type by its bytes
     const isIn = type.startsWith(entry.slice(0, -1)) || found.startsWith(entry.slice(0, -1));
     return isIn && (isShown || !isMedia(entry));
   });
