@@ -56,8 +56,12 @@ async function send(
 
 const portOf = ({ server }: UploadServer): number => (server.address() as AddressInfo).port;
 
-describe.each(Object.entries(senders))("over %s", (_name, sender) => {
-  test.each(Object.entries(bodyRefusals))(
+describe.each(Object.entries(senders))("over %s", (name, sender) => {
+  // `fetch` may lose the response of a peer that closes while it writes
+  const refusals = Object.entries(bodyRefusals).filter(
+    ([how]) => name !== "fetch" || !how.startsWith("closes"),
+  );
+  test.each(refusals)(
     "a file gets through a proxy that takes 1 MiB and %s",
     async (_how, refuse) => {
       let behind: UploadServer | undefined;
