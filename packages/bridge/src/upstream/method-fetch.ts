@@ -55,10 +55,18 @@ function withResumePoints(response: Response): Response {
   const { ok, status, statusText, headers, body } = response;
   if (!ok || !body || !isEventStream(headers)) return response;
   const fill = createIdEventFiller();
-  const filledBody = body.pipeThrough(
-    new TransformStream<Uint8Array, Uint8Array>({
-      transform: (chunk, controller) => controller.enqueue(fill(chunk)),
-    }),
+  const reader = body.getReader();
+  // no pipe: after an abort it waits until what it holds is read
+  const filledBody = new ReadableStream<Uint8Array>(
+    {
+      async pull(controller) {
+        const { done, value } = await reader.read();
+        if (done) controller.close();
+        else controller.enqueue(fill(value));
+      },
+      cancel: (reason) => reader.cancel(reason),
+    },
+    { highWaterMark: 0 },
   );
   return new Response(filledBody, { status, statusText, headers });
 }
