@@ -98,7 +98,15 @@ const servers = {
     packages: ["@playwright/mcp@0.0.83"],
     program: "playwright-mcp",
     needs: "chromium",
-    args: ["--headless", "--no-sandbox", "--isolated", "--executable-path", "/usr/bin/chromium"],
+    args: [
+      "--headless",
+      "--no-sandbox",
+      "--isolated",
+      "--executable-path",
+      "/usr/bin/chromium",
+      "--output-dir",
+      join(folder, "pages"),
+    ],
     calls: [["browser_navigate", { url: `data:text/html,<p>${"word ".repeat(40_000)}` }, inFile]],
   },
   commands: {
