@@ -168,7 +168,9 @@ async function startServer(path, { args = [], url: urlOf }, env) {
   if (pid === undefined) throw new Error(`${path} does not start`);
   const address = urlOf({ port: env.PORT });
   for (let tries = 0; tries < deadlineMs / 100; tries++) {
-    const isThere = await fetch(new URL("/none", address)).then(
+    const isThere = await fetch(new URL("/none", address), {
+      signal: AbortSignal.timeout(1_000),
+    }).then(
       () => true,
       () => false,
     );

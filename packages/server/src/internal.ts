@@ -21,6 +21,8 @@ export type { Listen, Listening, ListenRequest } from "./changes/listen.ts";
 export { shieldHeaders } from "./http/byte-headers.ts";
 export {
   discardReply,
+  pageHeaders,
+  pageReply,
   problem,
   problemOf,
   type ProblemOptions,

@@ -1,5 +1,5 @@
 import type { Caller, Sluice } from "@sluice/server";
-import { problem, problemOf, type Reply } from "@sluice/server/internal";
+import { pageHeaders, pageReply, problem, problemOf, type Reply } from "@sluice/server/internal";
 import { createUriMapper, type StorageBackend } from "@sluice/storage";
 import type { Routes } from "@sluice/transport-http";
 import { readFolder, listingHtml, listingPolicy } from "./listing-html.ts";
@@ -32,7 +32,8 @@ export function browseRoutes({ sluice, storage, uri }: BrowseOptions): Routes {
     const folder = query.get("folder") ?? "";
     if (folder !== "" && !folder.endsWith("/")) return problem(404);
     const cursor = query.get("after") ?? undefined;
-    return page(listingHtml(folder, await readFolder(storage, { folder, cursor, signal })));
+    const listing = await readFolder(storage, { folder, cursor, signal });
+    return pageReply(listingHtml(folder, listing), listingPolicy);
   }
 
   /** Only a click on the list, or an address that was typed, makes a link: not another page. */
@@ -45,7 +46,11 @@ export function browseRoutes({ sluice, storage, uri }: BrowseOptions): Routes {
       disposition: "inline",
       signal,
     });
-    return { status: 302, headers: ["Location", url, "Content-Length", "0", ...headers], text: "" };
+    return {
+      status: 302,
+      headers: ["Location", url, "Content-Length", "0", ...pageHeaders(listingPolicy)],
+      text: "",
+    };
   }
 
   const routes = {
@@ -81,29 +86,3 @@ function queryOf(target: string): URLSearchParams {
   const at = target.indexOf("?");
   return new URLSearchParams(at < 0 ? "" : target.slice(at + 1));
 }
-
-function page(text: string): Reply {
-  const length = String(Buffer.byteLength(text));
-  return {
-    status: 200,
-    headers: ["Content-Type", "text/html; charset=utf-8", "Content-Length", length, ...headers],
-    text,
-  };
-}
-
-const headers = [
-  "Cache-Control",
-  "private, no-store",
-  "X-Content-Type-Options",
-  "nosniff",
-  "Content-Security-Policy",
-  listingPolicy,
-  "Cross-Origin-Resource-Policy",
-  "same-origin",
-  "Cross-Origin-Opener-Policy",
-  "same-origin",
-  "Referrer-Policy",
-  "no-referrer",
-  "X-Robots-Tag",
-  "noindex, nofollow",
-];

@@ -143,3 +143,30 @@ export function problemOf(error: unknown, resourceMetadataUrl?: string): Reply {
       return problem(500);
   }
 }
+
+/** A page for people, which no shared cache keeps. `policy`: its `Content-Security-Policy`. */
+export function pageReply(text: string, policy: string): Reply {
+  const length = String(new TextEncoder().encode(text).length);
+  const type = ["Content-Type", "text/html; charset=utf-8", "Content-Length", length];
+  return { status: 200, headers: [...type, ...pageHeaders(policy)], text };
+}
+
+/** Headers of a page, and of what leads away from it, under a `Content-Security-Policy`. */
+export function pageHeaders(policy: string): readonly string[] {
+  return ["Content-Security-Policy", policy, ...pageShield];
+}
+
+const pageShield: readonly string[] = [
+  "Cache-Control",
+  "private, no-store",
+  "X-Content-Type-Options",
+  "nosniff",
+  "Cross-Origin-Resource-Policy",
+  "same-origin",
+  "Cross-Origin-Opener-Policy",
+  "same-origin",
+  "Referrer-Policy",
+  "no-referrer",
+  "X-Robots-Tag",
+  "noindex, nofollow",
+];

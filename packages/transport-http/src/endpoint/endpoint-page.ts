@@ -1,4 +1,4 @@
-import type { Reply } from "@sluice/server/internal";
+import { pageReply, type Reply } from "@sluice/server/internal";
 
 /** A request as far as it says what its sender takes. */
 interface AcceptingRequest {
@@ -25,31 +25,12 @@ export function endpointPage(endpoint: string, pageUrl: string | undefined): Rep
 <p>This address is for MCP clients, not for browsers. Add it to your client: <code>${escape(endpoint)}</code></p>${link ?? ""}
 </html>
 `;
-  const length = String(new TextEncoder().encode(text).length);
-  return { status: 200, headers: ["Content-Length", length, ...headers], text };
+  const reply = pageReply(text, policy);
+  return { ...reply, headers: [...reply.headers, "Vary", "Accept"] };
 }
 
-/** Those of the other pages; this one has neither scripts nor styles. */
-const headers: readonly string[] = [
-  "Content-Type",
-  "text/html; charset=utf-8",
-  "Cache-Control",
-  "private, no-store",
-  "Vary",
-  "Accept",
-  "X-Content-Type-Options",
-  "nosniff",
-  "Content-Security-Policy",
-  "default-src 'none'; form-action 'none'; frame-ancestors 'none'; base-uri 'none'",
-  "Cross-Origin-Resource-Policy",
-  "same-origin",
-  "Cross-Origin-Opener-Policy",
-  "same-origin",
-  "Referrer-Policy",
-  "no-referrer",
-  "X-Robots-Tag",
-  "noindex, nofollow",
-];
+/** It has neither scripts nor styles. */
+const policy = "default-src 'none'; form-action 'none'; frame-ancestors 'none'; base-uri 'none'";
 
 function escape(text: string): string {
   return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll('"', "&quot;");
