@@ -16,7 +16,9 @@ import {
 } from "@modelcontextprotocol/sdk/types.js";
 import { Server as LowServerV2 } from "@modelcontextprotocol/server";
 import { streamResource } from "@sluice/client";
+import { createSluice } from "@sluice/server";
 import { createMemoryBackend } from "@sluice/storage";
+import { createHandler } from "@sluice/transport-http";
 import { createFrontHandler } from "@sluice/transport-http/internal";
 import { toNodeHandler } from "@sluice/transport-http/node";
 import { createUploads } from "@sluice/uploads";
@@ -419,6 +421,32 @@ describe("a server of SDK v1", () => {
     expect(() => site.sluice.attach({} as never)).toThrow(
       /a McpServer or Server of @modelcontextprotocol.sdk/,
     );
+  });
+
+  test("is refused if create gives it, with what to write", async () => {
+    const errors: Error[] = [];
+    const sluice = createSluice({
+      endpoint: "http://127.0.0.1:1/mcp",
+      keys: "ephemeral",
+      storage: createMemoryBackend({}),
+      onError: (error) => void errors.push(error as Error),
+    });
+    const v1 = new McpServerV1({ name: "own", version: "1.0.0" });
+    sluice.attach(v1);
+    for (const given of [v1, undefined]) {
+      const handler = createHandler({ sluice, create: () => given as never, sessions: false });
+      const request = new Request("http://127.0.0.1:1/mcp", {
+        method: "POST",
+        headers: {
+          "content-type": "application/json",
+          accept: "application/json, text/event-stream",
+          "mcp-protocol-version": "2025-11-25",
+        },
+        body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/list", params: {} }),
+      });
+      expect((await handler.fetch(request)).status).toBe(500);
+      expect(errors.splice(0)).toMatchObject([{ message: expect.stringMatching(/behind: "app"/) }]);
+    }
   });
 
   test("keeps what a low-level Server answers itself", async () => {

@@ -49,6 +49,16 @@ test("neither a client id by itself nor anything but text is a principal", () =>
   expect(principalTag({ ...user, subject: "", sessionId: "s" })).toMatch(/^[0-9a-f]{64}$/);
 });
 
+test.each([
+  [{ subject: "user-1" }, "issuer and clientId are not"],
+  [{ subject: "user-1", issuer: "https://id.example" }, "clientId is not"],
+  [{ ...user, subject: 7 }, "subject is not"],
+  [{ ...user, subject: "" }, "a sessionId that is not empty"],
+])("the error for %j names the members that are wrong", (wrong, words) => {
+  const message = new RegExp(`${words}$`);
+  expect(() => principalTag(wrong as unknown as Principal)).toThrow(message);
+});
+
 /** One user in requests that say different things of it. */
 const inRequests: readonly Principal[] = [
   user,

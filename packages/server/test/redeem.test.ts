@@ -241,14 +241,20 @@ describe("refusals", () => {
     const house = createHouse();
     const old = bound(house, { now: Date.now() - tokenLifetimes.download.bound.ttlMs - 60_000 });
     const expired = await house.redeem(old, { headers: as(alice) });
-    expect([expired.status, JSON.parse(expired.text!).reason]).toEqual([410, "expired"]);
+    expect([expired.status, JSON.parse(expired.text!)]).toEqual([
+      410,
+      expect.objectContaining({ reason: "expired", detail: expect.stringMatching(/new one/) }),
+    ]);
     const { etag } = await house.storage.describe("a.bin");
     const pinned = bound(house, { etag });
     expect((await house.redeem(pinned, { method: "HEAD", headers: as(alice) })).status).toBe(200);
     house.storage.put("a.bin", "another version");
     for (const headers of [as(alice), { ...as(alice), range: "bytes=1-" }]) {
       const changed = await house.redeem(pinned, { headers });
-      expect([changed.status, JSON.parse(changed.text!).reason]).toEqual([410, "changed"]);
+      expect([changed.status, JSON.parse(changed.text!)]).toEqual([
+        410,
+        expect.objectContaining({ reason: "changed", detail: expect.stringMatching(/new one/) }),
+      ]);
     }
   });
 

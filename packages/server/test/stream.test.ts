@@ -414,3 +414,19 @@ test("access rules without a principal resolver are warned about: any bearer tok
   createHouse({ onWarning, access: () => "allow", principal: undefined as never, anonymous: true });
   expect(warnings).toEqual([expect.stringContaining("access rules without a principal resolver")]);
 });
+
+test("links that are to live for more than 5 minutes, without a principal resolver, are warned about", () => {
+  const warningsOf = (options: object): readonly string[] => {
+    const warnings: string[] = [];
+    createHouse({ onWarning: (message) => void warnings.push(message), ...options });
+    return warnings;
+  };
+  const anybody = { principal: undefined as never, anonymous: true };
+  expect(warningsOf({ links: { ttlMs: 900_000 } })).toEqual([]);
+  expect(warningsOf({ ...anybody, links: {} })).toEqual([]);
+  expect(warningsOf({ ...anybody, links: { ttlMs: 300_000 } })).toEqual([]);
+  for (const links of [{ ttlMs: 300_001 }, { maxTtlMs: 600_000 }])
+    expect(warningsOf({ ...anybody, links })).toEqual([
+      expect.stringContaining("links without a principal resolver"),
+    ]);
+});

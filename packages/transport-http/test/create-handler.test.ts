@@ -6,6 +6,7 @@ import { createHandler, type McpFetchHandler, type Routes } from "@sluice/transp
 import { withSluice } from "@sluice/transport-http/internal";
 import { expect, test } from "vitest";
 import { createResume } from "../../resume/src/index.ts";
+import { post } from "./call.ts";
 
 const url = "http://127.0.0.1:1/mcp";
 const page = "https://app.example.com";
@@ -183,3 +184,26 @@ test("a copy that a layer of the author hands on takes the place of its request"
   }
   expect(seen).toEqual(["false", "true"]);
 });
+
+test.each([false, {}] as const)(
+  "a server that cannot be made is reported, with sessions: %j",
+  async (sessions) => {
+    const { sluice } = build();
+    const errors: unknown[] = [];
+    const host = { ...sluice.host, onError: (error: unknown) => void errors.push(error) };
+    const broken = new Error("no database");
+    const handler = createHandler({
+      sluice: { ...sluice, host },
+      create: () => Promise.reject(broken),
+      sessions,
+    });
+    const response = await post(
+      url,
+      "modern",
+      "files://demo/a.bin",
+      { method: "resources/read" },
+      (to, init) => handler.fetch(new Request(to, init)),
+    );
+    expect([response.status, errors]).toEqual([500, [broken]]);
+  },
+);

@@ -30,7 +30,7 @@ export interface Principal {
  */
 export function principalTag(principal: Principal): string {
   const fields = encodePrincipal(principal, true);
-  if (!fields) throw new TypeError(principalRule);
+  if (!fields) throw principalError(principal);
   return tag(encodeFields("sluice.v1 principal")!, fields);
 }
 
@@ -39,9 +39,16 @@ export function resourceTag(key: string): string {
   return tag(encodeFields("sluice.v1 resource")!, new TextEncoder().encode(key));
 }
 
-/** Says what a principal must be, for errors. */
-export const principalRule =
-  "principal: issuer, subject and clientId must be strings, with a subject or a sessionId that is not empty";
+/** The error for a value that is not a principal. Names the members that are wrong, and never what is in them. */
+export function principalError(principal: Principal): TypeError {
+  const members = ["issuer", "subject", "clientId"] as const;
+  const wrong = members.filter((member) => typeof principal[member] !== "string");
+  const found =
+    wrong.length > 0 ? `; ${wrong.join(" and ")} ${wrong.length > 1 ? "are" : "is"} not` : "";
+  return new TypeError(
+    `principal: issuer, subject and clientId must be strings ("" if there is none), with a subject or a sessionId that is not empty${found}`,
+  );
+}
 
 /** The principal's fields, unambiguously joined; `undefined` for an invalid principal. */
 export function encodePrincipal(

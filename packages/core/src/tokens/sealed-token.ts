@@ -12,7 +12,7 @@ import {
   type RawClaims,
 } from "./claims-layout.ts";
 import type { KeyRing } from "./key-ring.ts";
-import { encodePrincipal, principalRule, resourceTag, type Principal } from "./principal.ts";
+import { encodePrincipal, principalError, resourceTag, type Principal } from "./principal.ts";
 import { nonceLength, openBytes, sealBytes, sealedLength } from "./seal.ts";
 import {
   ensurePurpose,
@@ -173,7 +173,7 @@ function rawClaims(
   const times = mintTimes(purpose, principal ? "bound" : "self", now, ttlMs);
   const holder = principal && encodePrincipal(principal, principal.subject === "");
   const version = etag === undefined ? undefined : encodeFields(etag);
-  if (principal && !holder) throw new TypeError(principalRule);
+  if (principal && !holder) throw principalError(principal);
   if (!isText(key) || (etag !== undefined && !version))
     throw new TypeError("token: key and etag must be strings without lone surrogates");
   return {

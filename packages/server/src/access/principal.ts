@@ -58,6 +58,9 @@ export interface Callers {
   readonly addressOf: (caller: Caller) => string | undefined;
 }
 
+/** Longest life of what is made for a token or a session that no resolver has verified, in milliseconds. */
+export const unverifiedTtlMs = 300_000;
+
 interface IdentifyOptions {
   readonly principal: PrincipalResolver | undefined;
   readonly anonymous: boolean | undefined;
@@ -121,13 +124,17 @@ export function createIdentify(options: IdentifyOptions): Callers["identify"] {
       // the same whether middleware verified the token or only the header is there
       const principal = { issuer: "", subject: digestOf(token), clientId: "" };
       const whole = withTokenClaims(principal, caller.sessionId, caller.authInfo);
-      const identity = identityOf(whole, caller, 300_000);
+      const identity = identityOf(whole, caller, unverifiedTtlMs);
       return caller.authInfo ? withOwner(identity, principal) : identity;
     }
     // a session id is a routing fact, not authentication: good enough on one's own machine only
     const { sessionId } = caller;
     if (sessionId !== undefined && isLoopback)
-      return identityOf({ issuer: "", subject: "", clientId: "", sessionId }, caller, 300_000);
+      return identityOf(
+        { issuer: "", subject: "", clientId: "", sessionId },
+        caller,
+        unverifiedTtlMs,
+      );
     return unidentified;
   };
 }

@@ -19,7 +19,7 @@ import {
   type AnswersFor,
 } from "../calls/resource-owner.ts";
 import { ensureReadScopes, findHandler, requireHandler } from "../calls/sdk-handlers.ts";
-import { isFromV1, serverInV2, type AnyMcpServer } from "../calls/sdk-v1.ts";
+import { isFromV1, isV2, serverInV2, type AnyMcpServer } from "../calls/sdk-v1.ts";
 import { canStream, declareStreaming } from "../calls/streaming-declarations.ts";
 import type { Subscribers } from "../changes/subscriber.ts";
 import { streamResource, type StreamParts } from "../delivery/stream-resource.ts";
@@ -90,8 +90,12 @@ export class Attachments {
     if (!this.#attached.has(mcp)) this.#attached.set(mcp, attach(this.#options, mcp, options));
   }
 
-  /** Throws a `TypeError` for a server that another Sluice is attached to. */
+  /** Throws a `TypeError` for what is not a server of SDK v2, and for one that another Sluice is attached to. */
   ensureOwn(mcp: McpServer): void {
+    if (!isV2(mcp))
+      throw new TypeError(
+        'sluice: create must give an McpServer of @modelcontextprotocol/server; an app with servers of SDK v1 keeps its routes, with createHandler({ sluice, behind: "app" }) before them',
+      );
     if (!this.#attached.has(mcp) && findHandler(mcp.server, STREAM_METHOD))
       throw new TypeError(
         "sluice: the server is attached to another Sluice: attach it to this one",

@@ -79,7 +79,9 @@ function unknownServer(): TypeError {
 
 const servers = new WeakMap<LowServer, McpServer>();
 
-function isV2(given: AnyMcpServer): given is McpServer {
+/** True for a server as SDK v2 makes them, and for what {@link serverInV2} gives. */
+export function isV2(given: unknown): given is McpServer {
+  if (typeof given !== "object" || given === null) return false;
   return given instanceof McpServer || "resolveScopeChallenge" in given;
 }
 

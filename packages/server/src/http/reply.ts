@@ -109,6 +109,9 @@ export function problem(
   };
 }
 
+/** Tells the reader of a download URL that it was made for another version of the file. */
+export const changedText = "The file has changed since this URL was made. Ask for a new one.";
+
 /** The response to a failed request below the endpoint. */
 export function problemOf(error: unknown, resourceMetadataUrl?: string): Reply {
   if (!SluiceError.is(error)) return problem(500);
@@ -123,9 +126,12 @@ export function problemOf(error: unknown, resourceMetadataUrl?: string): Reply {
     case "unauthenticated":
       return problem(401, { headers: ["WWW-Authenticate", formatChallenge(resourceMetadataUrl)] });
     case "expired":
-      return problem(410, { reason: "expired" });
+      return problem(410, {
+        reason: "expired",
+        detail: "This URL has expired. Ask for a new one.",
+      });
     case "precondition_failed":
-      return problem(410, { reason: "changed" });
+      return problem(410, { reason: "changed", detail: changedText });
     case "range_not_satisfiable":
       return problem(416, {
         headers: ["Content-Range", formatContentRange({ size: error.size ?? 0 })],

@@ -2,7 +2,7 @@ import { createKeyRing, formatKey, generateKey, type KeyRing } from "@sluice/cor
 import { isLoopbackHost } from "@sluice/core/internal";
 import type { Stores } from "@sluice/state";
 import type { Mount, MountOptions, PrincipalStorage } from "../storage/mount.ts";
-import type { ClientAddress } from "../access/principal.ts";
+import { unverifiedTtlMs, type ClientAddress } from "../access/principal.ts";
 import type { LinkRules, TokenForm } from "../urls/grant-options.ts";
 import type { FollowedKeys, SluiceOptions } from "./sluice-options.ts";
 
@@ -132,6 +132,13 @@ export function ensureGuarded(
 export function accessWarning({ access, mounts, principal }: SluiceOptions): string | undefined {
   if (principal || !(access ?? mounts?.some((mount) => mount.access))) return undefined;
   return "access rules without a principal resolver: any bearer token counts as somebody; pass principal to createSluice";
+}
+
+/** The warning about links whose life `links` extends in vain, since no principal resolver verifies whose they are. */
+export function linkLifeWarning({ links, principal }: SluiceOptions): string | undefined {
+  const { ttlMs = 0, maxTtlMs = 0 } = typeof links === "object" ? links : {};
+  if (principal || Math.max(ttlMs, maxTtlMs) <= unverifiedTtlMs) return undefined;
+  return "links without a principal resolver: those for a bearer token, or for a session, live at most 5 minutes whatever links.ttlMs says; pass principal to createSluice";
 }
 
 /** Throws a `RangeError` for an option that is not a whole number from `least`. */

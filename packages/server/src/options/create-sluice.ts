@@ -35,6 +35,7 @@ import {
   ensureGuarded,
   ensureStores,
   accessWarning,
+  linkLifeWarning,
   areFollowed,
   mountsIn,
   readKeys,
@@ -79,7 +80,7 @@ export function createSluice(options: SluiceOptions = {}): Sluice {
   const redirectWarnings = mountOptions.map((mount, at) =>
     redirectWarning(mount, mounts.storages[at]!),
   );
-  for (const warning of [accessWarning(options), ...redirectWarnings])
+  for (const warning of [accessWarning(options), linkLifeWarning(options), ...redirectWarnings])
     if (warning !== undefined) onWarning(warning);
   const keys = readKeys(options, endpoint, onWarning);
   const runApart = <Result>(work: () => Result): Result =>

@@ -7,7 +7,7 @@ import { tagOf, type Callers, type Caller } from "../access/principal.ts";
 import type { AuditEntry, AuditTrail } from "../audit/audit.ts";
 import { outcomeOf, reasonOf } from "../faults/rpc-fault.ts";
 import { byteHeaders, unchangedHeaders, shieldHeaders } from "../http/byte-headers.ts";
-import { problem, problemOf, type Reply } from "../http/reply.ts";
+import { changedText, problem, problemOf, type Reply } from "../http/reply.ts";
 import type { FailedRedemptions } from "../limits/failed-redemptions.ts";
 import type { UsageMeter } from "../limits/rate-limits.ts";
 import type { Transfers } from "../limits/transfers.ts";
@@ -303,7 +303,7 @@ const deadLink = problem(404, { detail: deadLinkText });
 
 const sentences: Readonly<Record<number, string>> = {
   404: deadLinkText,
-  410: "The file has changed since this link was made. Ask for a new one.",
+  410: changedText,
 };
 
 function takesHtml(accept: string | undefined): boolean {

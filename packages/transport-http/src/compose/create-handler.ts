@@ -1,4 +1,4 @@
-import { createMcpHandler, type McpServer } from "@modelcontextprotocol/server";
+import type { McpServer } from "@modelcontextprotocol/server";
 import { ensureKnownOptions } from "@sluice/core/internal";
 import type { Sluice } from "@sluice/server";
 import { type Host, problem } from "@sluice/server/internal";
@@ -9,7 +9,11 @@ import { addRoutes, createRoutedHandler } from "../endpoint/routed-handler.ts";
 import { createRouter, type EndpointOptions, type Routes } from "../endpoint/router.ts";
 import type { McpFetchHandler, SluiceHandler } from "../endpoint/sluice-handler.ts";
 import { toResponse } from "../endpoint/web-response.ts";
-import { createSessions, type SessionsOptions } from "../sessions/sessions.ts";
+import {
+  createSessions,
+  createStatelessHandler,
+  type SessionsOptions,
+} from "../sessions/sessions.ts";
 import { createFrontHandler } from "./front-handler.ts";
 import { withSluice, type WithSluiceOptions } from "./with-sluice.ts";
 
@@ -186,7 +190,7 @@ function serversOf(
     const handler = createSessions(createOwn, sluice, sessions);
     return { handler, close: () => handler.close() };
   }
-  return { handler: createMcpHandler(createOwn), close: async () => {} };
+  return { handler: createStatelessHandler(createOwn, sluice), close: async () => {} };
 }
 
 /** Every member of {@link HandlerParts}. */

@@ -4,6 +4,7 @@ import {
   isLegacyRequest,
   WebStandardStreamableHTTPServerTransport as Transport,
   type McpHandlerRequestOptions,
+  type McpHttpHandler,
   type McpServer,
 } from "@modelcontextprotocol/server";
 import { SluiceError } from "@sluice/core";
@@ -72,7 +73,7 @@ export function createSessions(
   options: SessionsOptions = {},
 ): SessionsHandler {
   const { host } = sluice;
-  const stateless = createMcpHandler(create, { legacy: "reject" });
+  const stateless = createStatelessHandler(create, sluice, { legacy: "reject" });
   const shared = host.stores.state.shared ? new SharedOpenings(host.stores.state) : undefined;
   const table = createSessionTable<Promise<Live>>(
     readLimits("createHandler: sessions", options, defaultBounds),
@@ -258,3 +259,22 @@ interface Live {
 const defaultBounds: SessionBounds = { perPrincipal: 32, perProcess: 1_000, idleMs: 30 * 60_000 };
 
 const noSession = "Bad Request: open a session with initialize, and send its Mcp-Session-Id";
+
+/**
+ * The SDK's handler with a new server for each request. Reports a server that could not be made: the SDK only answers 500,
+ * and its `onerror` would also report every malformed request.
+ */
+export function createStatelessHandler(
+  create: () => McpServer | Promise<McpServer>,
+  { host }: Sluice,
+  options?: Parameters<typeof createMcpHandler>[1],
+): McpHttpHandler {
+  return createMcpHandler(async () => {
+    try {
+      return await create();
+    } catch (error) {
+      host.onError(error);
+      throw error;
+    }
+  }, options);
+}
