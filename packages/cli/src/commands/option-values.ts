@@ -31,6 +31,12 @@ export function stepInBytes(text: string): number {
   throw new InvalidArgumentError("Use a size of 64K or more.");
 }
 
+/** Reads the name of a server in the configuration of a host. */
+export function serverName(text: string): string {
+  if (/^[\w-]{1,64}$/.test(text)) return text;
+  throw new InvalidArgumentError("Use letters, digits, - and _, at most 64.");
+}
+
 /** Values of an option that may be repeated. */
 export function collect(value: string, before: readonly string[] = []): string[] {
   return [...before, value];

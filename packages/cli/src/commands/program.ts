@@ -1,4 +1,6 @@
-import { Command, Option } from "commander";
+import { Argument, Command, Option } from "commander";
+import { hostNames, type HostName } from "../hosts/host-files.ts";
+import type { InstallTarget } from "../hosts/install-server.ts";
 import { formatExitCodes } from "../terminal/exit-code.ts";
 import type { AuditVerifyOptions } from "./audit-command.ts";
 import type { BridgeCommandOptions } from "../bridge/bridge-options.ts";
@@ -13,6 +15,7 @@ import {
   tokenOption,
   wholeNumber,
   readToken,
+  serverName,
 } from "./option-values.ts";
 import type { PutOptions } from "./put-command.ts";
 import type { ServeCommandOptions } from "../serve/serve-options.ts";
@@ -21,9 +24,10 @@ import { version } from "../terminal/print.ts";
 
 /**
  * The command line: what there is to type, and what it runs. `signal` ends the run. Each command is
- * loaded when it is run: a server's code would make every download begin later.
+ * loaded when it is run: a server's code would make every download begin later. With `install` the command of a server is
+ * written into the configuration of a host, and not run.
  */
-export function commandLine(signal: AbortSignal): Command {
+export function commandLine(signal: AbortSignal, install?: InstallTarget): Command {
   /** A command's code. A signal that came while it was loaded ends the run before anything begins. */
   async function load<Code>(command: Promise<Code>): Promise<Code> {
     const code = await command;
@@ -95,7 +99,7 @@ export function commandLine(signal: AbortSignal): Command {
     .addHelpText("after", `\n${serveLimitsText}`)
     .action(async (source: string, options: Omit<ServeCommandOptions, "signal">) => {
       const { serveCommand } = await load(import("./serve-command.ts"));
-      await serveCommand(source, runOptions(options));
+      await serveCommand(source, { ...runOptions(options), install });
     });
 
   program
@@ -168,6 +172,21 @@ export function commandLine(signal: AbortSignal): Command {
       const { bridgeCommand } = await load(import("./bridge-command.ts"));
       const serverToken = readToken(options.serverToken);
       await bridgeCommand(server, { ...runOptions(options), serverToken });
+    });
+
+  program
+    .command("install")
+    .description("add a folder, storage or server to a host on this machine")
+    .addArgument(new Argument("<host>", "host that gets it").choices(hostNames))
+    .argument("<source>", "what `sluice serve` serves, or the URL of a server to bridge")
+    .argument("[options...]", "options of `sluice serve` or `sluice bridge`, after --")
+    .option("--name <name>", "name of the server in the host", serverName, "files")
+    .option("--dry-run", "only show the change")
+    .action(async (host: HostName, source: string, words: string[], options: InstallOptions) => {
+      const { name, dryRun: isDryRun = false } = options;
+      const command = /^https?:/i.test(source) ? ["bridge", source] : ["serve", "--stdio", source];
+      const target = { host, name, isDryRun };
+      await commandLine(signal, target).parseAsync([...command, ...words], { from: "user" });
     });
 
   program
@@ -296,6 +315,12 @@ export function commandLine(signal: AbortSignal): Command {
     .action(async (file: string, name: string) => (await keysCode()).dropKeyCommand(file, name));
 
   return program;
+}
+
+/** Options of `sluice install`. */
+interface InstallOptions {
+  readonly name: string;
+  readonly dryRun?: boolean;
 }
 
 const originText =

@@ -8,7 +8,12 @@ import { drainServer } from "@sluice/transport-http/node";
 import type { McpServerFactory } from "@modelcontextprotocol/server";
 import { serveStdio, StdioServerTransport } from "@modelcontextprotocol/server/stdio";
 import { portWarning } from "../hosts/cloud-port.ts";
-import { claudeCodeLine, formatHostConfig, runningFile } from "../hosts/host-config.ts";
+import {
+  claudeCodeLine,
+  formatHostConfig,
+  runningFile,
+  stdioCommand,
+} from "../hosts/host-config.ts";
 import { fault } from "../terminal/failure.ts";
 import { beginToServe, endpointOf, listen, portOf } from "../serve/listen.ts";
 import { ensureFolder, ensureNoFile, prepareFolder } from "../storages/prepare-folder.ts";
@@ -36,10 +41,15 @@ export async function serveCommand(source: string, options: ServeCommandOptions)
   const { host, port, stdio = false, appendOnly = [".log"], signal } = options;
   const folder = folderOf(source);
   if (folder !== undefined) await ensureFolder(folder);
-  const isPrinting = options.printConfig === true;
+  const { printConfig = false, install } = options;
+  const isPrinting = printConfig || install !== undefined;
   for (const [option, target, mode] of targetFolders(options))
     await (isPrinting ? ensureNoFile(target, option) : prepareFolder(target, mode, option));
-  if (isPrinting) return print(formatHostConfig(source, options, await runningFile()));
+  if (install) {
+    const { installServer } = await import("../hosts/install-server.ts");
+    return installServer(install, stdioCommand(source, options, await runningFile()));
+  }
+  if (printConfig) return print(formatHostConfig(source, options, await runningFile()));
   const backend = await openStorage(source, process.env, { appendOnly }).catch(refuseStorage);
   const storage = protect(tellListFaults(backend, note));
   try {

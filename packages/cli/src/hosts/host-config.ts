@@ -44,7 +44,7 @@ function httpReach({ host, port = defaultPort, publicUrl, token }: ServeCommandO
 }
 
 /** Hosts start it in their own folder: every path is whole. */
-function stdioCommand(
+export function stdioCommand(
   source: string,
   options: ServeCommandOptions,
   file: string | undefined,
@@ -55,6 +55,9 @@ function stdioCommand(
   const isFolder = place.kind === "file";
   const start = startCommandOf(file, isFolder ? [] : [plugins[place.kind]]);
   const args = [...start.args, "serve", isFolder ? resolve(place.root) : source, "--stdio"];
+  // over HTTP they are those of the running server, beside which this one gets its own
+  if (options.stdio && options.host !== defaultHost) args.push("--host", options.host);
+  if (options.stdio && options.port) args.push("--port", String(options.port));
   if (uri !== defaultUri) args.push("--uri", uri);
   for (const [option, path] of Object.entries({ keys, audit, uploads, "save-to": saveTo }))
     if (typeof path === "string") args.push(`--${option}`, resolve(path));
@@ -66,6 +69,7 @@ function stdioCommand(
   return { command: start.command, args };
 }
 
+const defaultHost = "127.0.0.1";
 const defaultUri = "files://local/";
 
 function claudeCode(reach: Reach): string {
@@ -143,7 +147,7 @@ export function tomlText(text: string): string {
 }
 
 /** The words before `serve` in the command that starts this program again from any folder. */
-interface StartCommand {
+export interface StartCommand {
   readonly command: string;
   readonly args: readonly string[];
 }

@@ -1,0 +1,99 @@
+import { copyFile, mkdir, readFile, realpath, rename, rm, stat, writeFile } from "node:fs/promises";
+import { homedir } from "node:os";
+import { dirname } from "node:path";
+import { fault, errnoOf } from "../terminal/failure.ts";
+import { note, print, printable } from "../terminal/print.ts";
+import { addServer } from "./config-text.ts";
+import type { StartCommand } from "./host-config.ts";
+import { hostFileOf, type HostFile, type HostName } from "./host-files.ts";
+
+/** Where a server goes, and how. */
+export interface InstallTarget {
+  readonly host: HostName;
+  /** Name of the server in the configuration. */
+  readonly name: string;
+  /** Only show the change. */
+  readonly isDryRun: boolean;
+}
+
+/**
+ * Adds a server that a host starts by this command to the configuration of the host, and prints the change. Keeps the old file
+ * beside it, as `NAME.TIME.bak`. A file behind a symbolic link is replaced, and not the link. Throws if the host is not on this
+ * machine.
+ */
+export async function installServer(
+  { host, name, isDryRun }: InstallTarget,
+  { command, args }: StartCommand,
+): Promise<void> {
+  const file = hostFileOf(host, {
+    platform: process.platform,
+    home: homedir(),
+    folder: process.cwd(),
+    env: process.env,
+  });
+  const { title, format, key, advice } = file;
+  await ensureHost(file);
+  const path = await realpath(file.path).catch(() => file.path);
+  const old = await readIfThere(path);
+  const value = file.isTyped ? { type: "stdio", command, args } : { command, args };
+  const text = addServer(format, old ?? "", { key, name, value });
+  if (text === old) return print(`${title} has the server already: ${printable(path)}`);
+  for (const line of changedLines(old ?? "", text)) await print(line);
+  if (isDryRun) return;
+  const backup = old === undefined ? undefined : `${path}.${Date.now()}.bak`;
+  if (backup !== undefined) await copyFile(path, backup);
+  await replace(path, text);
+  const keptNote = backup === undefined ? "" : `; the old file is ${printable(backup)}`;
+  note(`wrote ${printable(path)}${keptNote}\nNext: ${advice}.`);
+}
+
+/** Claude Code has its file in any folder; the others make their folder when they first run. */
+async function ensureHost({ title, path }: HostFile): Promise<void> {
+  const folder = dirname(path);
+  if (await stat(folder).catch(() => undefined)) return;
+  throw fault(
+    "not_found",
+    `${title} was not found on this machine: there is no folder ${printable(folder)}`,
+    `install it and start it once, or add what --print-config prints`,
+  );
+}
+
+async function readIfThere(path: string): Promise<string | undefined> {
+  try {
+    return await readFile(path, "utf8");
+  } catch (error) {
+    if (errnoOf(error) === "ENOENT") return undefined;
+    throw error;
+  }
+}
+
+/** The host never sees half of it. */
+async function replace(path: string, text: string): Promise<void> {
+  const mode = await stat(path).then(
+    (known) => known.mode & 0o777,
+    () => 0o600,
+  );
+  await mkdir(dirname(path), { recursive: true });
+  const part = `${path}.${process.pid}.part`;
+  try {
+    await writeFile(part, text, { mode, flag: "wx" });
+    await rename(part, path);
+  } finally {
+    await rm(part, { force: true });
+  }
+}
+
+/** The lines that differ, between those that both texts begin and end with. */
+export function changedLines(before: string, after: string): readonly string[] {
+  const old = before === "" ? [] : before.split("\n");
+  const young = after.split("\n");
+  let start = 0;
+  while (start < old.length && old[start] === young[start]) start += 1;
+  let end = 0;
+  const longest = Math.min(old.length, young.length) - start;
+  while (end < longest && old.at(-1 - end) === young.at(-1 - end)) end += 1;
+  return [
+    ...old.slice(start, old.length - end).map((line) => `- ${printable(line)}`),
+    ...young.slice(start, young.length - end).map((line) => `+ ${printable(line)}`),
+  ];
+}

@@ -1,0 +1,86 @@
+// `sluice install` writes into folders of its own, as a user's home would have them.
+import { mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { runHere } from "./run-here.ts";
+
+let home = "";
+let shared = "";
+beforeEach(async () => {
+  home = await mkdtemp(join(tmpdir(), "sluice-home-"));
+  shared = join(home, "my files");
+  await mkdir(shared);
+});
+afterEach(() => rm(home, { recursive: true }));
+
+const install = (...args: readonly string[]) =>
+  runHere(["install", ...args], {
+    cwd: home,
+    env: { HOME: home, USERPROFILE: home, XDG_CONFIG_HOME: "", CODEX_HOME: "" },
+  });
+
+/** The words that follow the program in what was written. */
+function wordsOf({ args }: { args: string[] }): string[] {
+  return args.slice(args.indexOf("serve"));
+}
+
+test("a server is added to Cursor with its options and whole paths; the old file is kept", async () => {
+  const old = '{\n  // mine\n  "mcpServers": { "other": { "command": "x" } }\n}\n';
+  await mkdir(join(home, ".cursor"));
+  await writeFile(join(home, ".cursor", "mcp.json"), old);
+  const given = ["cursor", "my files", "--", "--uploads", "in", "--port", "4711"];
+  const { status, stdout, stderr } = await install(...given);
+  expect([status, stderr]).toEqual([0, expect.stringContaining("Next: ")]);
+  const text = await readFile(join(home, ".cursor", "mcp.json"), "utf8");
+  expect(text).toContain("// mine");
+  const { mcpServers } = JSON.parse(text.replace("// mine", ""));
+  expect(mcpServers.other).toEqual({ command: "x" });
+  const words = ["serve", shared, "--stdio", "--port", "4711", "--uploads", join(home, "in")];
+  expect(wordsOf(mcpServers.files)).toEqual(words);
+  for (const line of stdout.trim().split("\n")) expect(line).toMatch(/^[-+] /);
+  const backups = (await readdir(join(home, ".cursor"))).filter((name) => name.endsWith(".bak"));
+  expect(backups).toHaveLength(1);
+  expect(await readFile(join(home, ".cursor", backups[0]!), "utf8")).toBe(old);
+  // the folders of its options are not made before the host starts it
+  expect(await readdir(home)).not.toContain("in");
+
+  const again = await install(...given);
+  expect([again.status, again.stdout]).toEqual([0, expect.stringContaining("already")]);
+  expect(await readFile(join(home, ".cursor", "mcp.json"), "utf8")).toBe(text);
+
+  const other = await install("cursor", "my files");
+  expect([other.status === 0, other.stderr]).toEqual([false, expect.stringContaining("--name")]);
+  expect((await install("cursor", "my files", "--name", "more")).status).toBe(0);
+});
+
+test("--dry-run shows the change and writes nothing", async () => {
+  const { status, stdout } = await install("claude-code", "my files", "--dry-run");
+  expect([status, stdout]).toEqual([0, expect.stringContaining('+       "type": "stdio"')]);
+  expect(await readdir(home)).toEqual(["my files"]);
+});
+
+test("a new file is readable by its owner alone, and a link to one stays a link", async () => {
+  await mkdir(join(home, ".codex"));
+  await mkdir(join(home, "dotfiles"));
+  const real = join(home, "dotfiles", "config.toml");
+  await writeFile(real, "# mine\n", { mode: 0o644 });
+  await symlink(real, join(home, ".codex", "config.toml"));
+  expect((await install("codex", "my files")).status).toBe(0);
+  expect(await readFile(real, "utf8")).toMatch(/^# mine\n\n\[mcp_servers\.files\]\ncommand = /);
+  expect((await readdir(join(home, ".codex"), { withFileTypes: true }))[0]!.isSymbolicLink()).toBe(
+    true,
+  );
+});
+
+test.each([
+  [["cursor", "my files"], "Cursor was not found on this machine"],
+  [["emacs", "my files"], "Allowed choices are claude-desktop, claude-code"],
+  [["claude-code", "no such folder"], "no such folder"],
+  [["claude-code", "my files", "--name", "a b"], "Use letters"],
+  [["claude-code", "my files", "--", "--ws"], "--ws has no effect with --stdio"],
+])("install %j is refused, says why, and writes nothing", async (args, words) => {
+  const { status, stdout, stderr } = await install(...args);
+  expect([status === 0, stdout, stderr]).toEqual([false, "", expect.stringContaining(words)]);
+  expect(await readdir(home)).toEqual(["my files"]);
+});
