@@ -64,8 +64,7 @@ export async function serveBridge(
       sessions: { perProcess: maxSessions[server.kind], idleMs },
       onNote: (line) => note(`sluice: ${printable(line)}`),
     });
-    beginToServe(listener);
-    listener.on("request", requestsOf(hosts, { endpoint, origins, token, refusals, results }));
+    beginToServe(listener, requestsOf(hosts, { endpoint, origins, token, refusals, results }));
     await print(endpoint);
     note(`Bridging to ${printable(server.name)}${token === undefined ? "" : ", token needed"}`);
     if (server.kind === "process") note("  each session starts a process of its own");

@@ -101,8 +101,7 @@ async function serveFrom(server: Server, serving: ServedSource): Promise<void> {
     const endpoint = options.publicUrl ?? endpointOf(host, port);
     served = await openServed({ storage, endpoint, trail, keys }, options);
     side = stdio ? linksSide(served) : httpSide(served, { storage, refusals, options });
-    beginToServe(server);
-    server.on("request", side.requests);
+    beginToServe(server, side.requests);
     if (side.upgrades) server.on("upgrade", side.upgrades);
     if (!stdio) await print(served.sluice.endpoint.url);
     noteStart(serving, { served, trail, side });

@@ -1,10 +1,11 @@
 import cluster from "node:cluster";
 import { once } from "node:events";
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import { createServer, type RequestListener, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { createHash, timingSafeEqual } from "node:crypto";
 import { hardenServer, type NodeHandlerOptions } from "@sluice/transport-http/node";
 import { fault } from "../terminal/failure.ts";
+import { answerNotYet, withProbes } from "./probes.ts";
 import type { RefusalLog } from "./refusal-log.ts";
 
 const mcpPath = "/mcp";
@@ -39,9 +40,10 @@ export function listenAdvice(code = ""): string {
   return listenAdvices[code] ?? "pass another --host or --port";
 }
 
-/** Removes the answer of {@link listen}. */
-export function beginToServe(server: Server): void {
+/** Gives requests to a listener, in place of the answer of {@link listen}. */
+export function beginToServe(server: Server, requests: RequestListener): void {
   server.off("request", answerNotYet);
+  server.on("request", withProbes(server, requests));
 }
 
 export function portOf(server: Server): number {
@@ -56,11 +58,6 @@ export function endpointOf(host: string, port: number): string {
 /** A host as URLs spell it. */
 function nameIn(host: string): string {
   return host.includes(":") ? `[${host}]` : host;
-}
-
-/** A client that returns at once finds a server that is about to serve. */
-function answerNotYet(_request: IncomingMessage, response: ServerResponse): void {
-  response.writeHead(503, { "retry-after": "1" }).end();
 }
 
 /** Compares a given token with that of the server, in constant time. */
