@@ -125,6 +125,7 @@ const tasks = {
     run(process.execPath, "tools/check-readme.mjs");
     run(process.execPath, "tools/check-npx.mjs");
     run(process.execPath, "tools/check-runtimes.mjs");
+    run(process.execPath, "tools/check-container.mjs");
     program("e2e/storage-matrix/main.ts");
     run("knip");
   },
