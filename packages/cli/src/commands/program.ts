@@ -99,7 +99,7 @@ export function commandLine(signal: AbortSignal, install?: InstallTarget): Comma
     .addHelpText("after", `\n${serveLimitsText}`)
     .action(async (source: string, options: Omit<ServeCommandOptions, "signal">) => {
       const { serveCommand } = await load(import("./serve-command.ts"));
-      await serveCommand(source, { ...runOptions(options), install });
+      await serveCommand(source, runOptions(options), install);
     });
 
   program

@@ -14,6 +14,7 @@ import {
   runningFile,
   stdioCommand,
 } from "../hosts/host-config.ts";
+import type { InstallTarget } from "../hosts/install-server.ts";
 import { fault } from "../terminal/failure.ts";
 import { beginToServe, endpointOf, listen, portOf } from "../serve/listen.ts";
 import { ensureFolder, ensureNoFile, prepareFolder } from "../storages/prepare-folder.ts";
@@ -35,13 +36,20 @@ import { note, print, printable, outliveReader } from "../terminal/print.ts";
 /** As long as container runtimes wait before they kill; hosts that run a command wait for two seconds. */
 const drainMs = { http: 10_000, stdio: 1_000 };
 
-/** `sluice serve`: an MCP server over the files of a folder or another storage, until `signal` or the end of stdin. */
-export async function serveCommand(source: string, options: ServeCommandOptions): Promise<void> {
+/**
+ * `sluice serve`: an MCP server over the files of a folder or another storage, until `signal` or the end of stdin. With `install`
+ * it is written into the configuration of a host, and nothing is served.
+ */
+export async function serveCommand(
+  source: string,
+  options: ServeCommandOptions,
+  install?: InstallTarget,
+): Promise<void> {
   checkServeOptions(options);
   const { host, port, stdio = false, appendOnly = [".log"], signal } = options;
   const folder = folderOf(source);
   if (folder !== undefined) await ensureFolder(folder);
-  const { printConfig = false, install } = options;
+  const { printConfig = false } = options;
   const isPrinting = printConfig || install !== undefined;
   for (const [option, target, mode] of targetFolders(options))
     await (isPrinting ? ensureNoFile(target, option) : prepareFolder(target, mode, option));

@@ -31,52 +31,53 @@ export interface HostFile {
 
 /** Where a host reads its servers from on this machine. */
 export function hostFileOf(host: HostName, machine: Machine): HostFile {
-  const { home, folder, env } = machine;
-  switch (host) {
-    case "claude-desktop":
-      return {
-        title: "Claude Desktop",
-        path: join(programData(machine), "Claude", "claude_desktop_config.json"),
-        key: "mcpServers",
-        format: "json",
-        advice: "quit and start Claude Desktop",
-      };
-    case "claude-code":
-      return {
-        title: "Claude Code",
-        path: join(folder, ".mcp.json"),
-        isTyped: true,
-        key: "mcpServers",
-        format: "json",
-        advice: "start claude in this folder and approve the server",
-      };
-    case "cursor":
-      return {
-        title: "Cursor",
-        path: join(home, ".cursor", "mcp.json"),
-        key: "mcpServers",
-        format: "json",
-        advice: "switch the server on in Cursor's settings, under MCP",
-      };
-    case "vscode":
-      return {
-        title: "VS Code",
-        path: join(programData(machine), "Code", "User", "mcp.json"),
-        isTyped: true,
-        key: "servers",
-        format: "json",
-        advice: "start the server in VS Code with the command MCP: List Servers",
-      };
-    case "codex":
-      return {
-        title: "Codex",
-        path: join(env["CODEX_HOME"] || join(home, ".codex"), "config.toml"),
-        key: "mcp_servers",
-        format: "toml",
-        advice: "start codex again",
-      };
-  }
+  const { pathOf, ...file } = hostFiles[host];
+  return { ...file, path: pathOf(machine) };
 }
+
+interface KnownFile extends Omit<HostFile, "path"> {
+  readonly pathOf: (machine: Machine) => string;
+}
+
+const hostFiles: Readonly<Record<HostName, KnownFile>> = {
+  "claude-desktop": {
+    title: "Claude Desktop",
+    pathOf: (machine) => join(programData(machine), "Claude", "claude_desktop_config.json"),
+    key: "mcpServers",
+    format: "json",
+    advice: "quit and start Claude Desktop",
+  },
+  "claude-code": {
+    title: "Claude Code",
+    pathOf: ({ folder }) => join(folder, ".mcp.json"),
+    key: "mcpServers",
+    format: "json",
+    isTyped: true,
+    advice: "start claude in this folder and approve the server",
+  },
+  cursor: {
+    title: "Cursor",
+    pathOf: ({ home }) => join(home, ".cursor", "mcp.json"),
+    key: "mcpServers",
+    format: "json",
+    advice: "switch the server on in Cursor's settings, under MCP",
+  },
+  vscode: {
+    title: "VS Code",
+    pathOf: (machine) => join(programData(machine), "Code", "User", "mcp.json"),
+    key: "servers",
+    format: "json",
+    isTyped: true,
+    advice: "start the server in VS Code with the command MCP: List Servers",
+  },
+  codex: {
+    title: "Codex",
+    pathOf: ({ env, home }) => join(env["CODEX_HOME"] || join(home, ".codex"), "config.toml"),
+    key: "mcp_servers",
+    format: "toml",
+    advice: "start codex again",
+  },
+};
 
 /** Where programs of a user keep their settings. */
 function programData({ platform, home, env }: Machine): string {

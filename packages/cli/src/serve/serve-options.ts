@@ -1,6 +1,5 @@
 import { isLoopbackHost } from "@sluice/core/internal";
 import { fault } from "../terminal/failure.ts";
-import type { InstallTarget } from "../hosts/install-server.ts";
 
 /** Options of `sluice serve`. */
 export interface ServeCommandOptions {
@@ -43,8 +42,6 @@ export interface ServeCommandOptions {
   readonly stdio?: boolean;
   /** Print configuration for MCP hosts, and serve nothing. */
   readonly printConfig?: boolean;
-  /** Write it into the configuration of a host, and serve nothing. */
-  readonly install?: InstallTarget | undefined;
   /** Ends the server. */
   readonly signal: AbortSignal;
 }
