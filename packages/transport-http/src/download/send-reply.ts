@@ -1,7 +1,13 @@
 import type { ServerResponse } from "node:http";
-import { type Lending, SluiceError } from "@sluice/core";
+import type { Lending } from "@sluice/core";
 import { flowOf } from "@sluice/core/internal";
-import { discardReply, problemOf, type Reply, type ReplyTransfer } from "@sluice/server/internal";
+import {
+  discardReply,
+  ensurePromisedBytes,
+  problemOf,
+  type Reply,
+  type ReplyTransfer,
+} from "@sluice/server/internal";
 import { type BufferLender, BufferPool } from "./buffer-pool.ts";
 import type { Offload } from "./offload.ts";
 import { createOutflow, type Outflow, type OutflowOptions } from "./outflow.ts";
@@ -36,7 +42,8 @@ export function sendReply(
     // most small responses end here, and wait for nothing
     if (transfer?.source.bytes && sendAtOnce(res, reply, transfer)) return noWait;
   } catch (error) {
-    discardReply(reply, error);
+    transfer!.end({ outcome: "failed", bytes: 0, error });
+    if (!res.headersSent) return sendReply(res, problemOf(error));
     res.destroy();
     return noWait;
   }
@@ -123,8 +130,7 @@ export async function untilTaken(res: ServerResponse, options: OutflowOptions): 
  */
 function sendAtOnce(res: ServerResponse, reply: Reply, transfer: ReplyTransfer): boolean {
   const bytes = transfer.source.bytes!;
-  if (transfer.promisedBytes !== undefined && transfer.promisedBytes !== bytes.byteLength)
-    throw new RangeError("http: the bytes in memory do not have the promised size");
+  ensurePromisedBytes(bytes.byteLength, transfer.promisedBytes, { hasEnded: true });
   writeHead(res, reply);
   const { socket } = res;
   res.end(bytes);
@@ -169,11 +175,7 @@ export async function pumpBody(
     if (outflow.isBroken || chunk.byteLength === 0) return release?.();
     if (received === 0) begin();
     received += chunk.byteLength;
-    if (bytes !== undefined && received > bytes)
-      throw new SluiceError(
-        "corrupt",
-        `http: the source gave more than its promised ${bytes} bytes`,
-      );
+    ensurePromisedBytes(received, bytes, { hasEnded: false });
     // a new function for each chunk: the outflow identifies chunks by it, and chunks of one block share their `release`
     outflow.write(chunk, () => release?.());
     return outflow.pendingChunks < 2 ? undefined : outflow.fewerThan(2);
@@ -183,11 +185,7 @@ export async function pumpBody(
   try {
     await flow.pump(send, memory.lending);
     if (outflow.isBroken) return;
-    if (bytes !== undefined && received < bytes)
-      throw new SluiceError(
-        "interrupted",
-        `http: the source ended at ${received} of ${bytes} bytes`,
-      );
+    ensurePromisedBytes(received, bytes, { hasEnded: true });
     if (received === 0) begin();
     await outflow.end();
     isSent = !outflow.isBroken;
