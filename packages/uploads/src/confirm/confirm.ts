@@ -3,7 +3,7 @@ import { pullStream, sanitizeFileName } from "@sluice/core/internal";
 import type { UploadStore } from "@sluice/state";
 import type { OpenedObject } from "@sluice/storage";
 import { withBody } from "@sluice/storage/plugin";
-import { sharedNow } from "../limits/write-lock.ts";
+import { sharedNow } from "../limits/lease.ts";
 import type { QuotaTracker } from "../limits/quota-tracker.ts";
 import type { Shutdown } from "../slots/open-requests.ts";
 import { ownerOf } from "../slots/slot-token.ts";

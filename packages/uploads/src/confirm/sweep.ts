@@ -13,7 +13,7 @@ import {
   type UploadObject,
   uploadsPrefix,
 } from "../store/layout.ts";
-import { keepRenewed, leaseOf, sharedNow } from "../limits/write-lock.ts";
+import { keepRenewed, leaseOf, sharedNow } from "../limits/lease.ts";
 import { endOf, endOfStep, graceMs, stateOf, type UploadState } from "../store/upload-state.ts";
 import { listAll, readJson, type UploadStorage } from "../store/upload-storage.ts";
 

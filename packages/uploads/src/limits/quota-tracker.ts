@@ -7,7 +7,7 @@ import {
 import type { UploadLease, UploadStore } from "@sluice/state";
 import { newId } from "../slots/slots.ts";
 import { uploadError } from "../slots/upload-error.ts";
-import { keepRenewed, leaseOf } from "./write-lock.ts";
+import { keepRenewed, leaseOf } from "./lease.ts";
 
 /** What one principal may have, in all processes that share a store; all callers without one count as one. */
 export interface UploadLimits {

@@ -8,7 +8,7 @@ import {
   createFileChecks,
 } from "../checks/file-checks.ts";
 import { codeOf, uploadError } from "../slots/upload-error.ts";
-import { bothOf, WriteQueue } from "../store/file-sink.ts";
+import { bothOf, WriteQueue } from "../store/write-queue.ts";
 import {
   beginningBytes,
   bytesKey,

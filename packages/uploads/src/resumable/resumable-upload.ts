@@ -1,5 +1,5 @@
 import { definedMembers, onAbort, systemClock } from "@sluice/core/internal";
-import { ensureSize, type ReceiverParts } from "../receive/raw-upload.ts";
+import { ensureSize, type ReceiverParts } from "../receive/body-reader.ts";
 import { digestOfWhole, type RequestFacts, type UploadRequest } from "../receive/request-facts.ts";
 import type { OpenRequests } from "../slots/open-requests.ts";
 import { newId } from "../slots/slots.ts";

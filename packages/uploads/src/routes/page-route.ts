@@ -12,7 +12,7 @@ import {
   type PageQuestion,
   type UploadPageStore,
 } from "../page/upload-pages.ts";
-import { createBodyReader } from "../receive/raw-upload.ts";
+import { createBodyReader } from "../receive/body-reader.ts";
 import type { Shutdown } from "../slots/open-requests.ts";
 import { type OpenSlot, tagOfOwner } from "../slots/slot-token.ts";
 import { codeOf } from "../slots/upload-error.ts";

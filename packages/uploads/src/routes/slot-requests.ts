@@ -9,7 +9,8 @@ import type { UploadStorage } from "../store/upload-storage.ts";
 import type { StorageRoom } from "../limits/room.ts";
 import { offsetReply, steppedReply, storedReply } from "./answers.ts";
 import { receiveForm } from "../receive/form-upload.ts";
-import { receiveFile, type ReceiverParts } from "../receive/raw-upload.ts";
+import type { ReceiverParts } from "../receive/body-reader.ts";
+import { receiveFile } from "../receive/raw-upload.ts";
 import {
   readFacts,
   type RequestFacts,
