@@ -96,7 +96,7 @@ describe("blocks", () => {
     },
   );
 
-  test("of two writers that resume the same step, only one commits", async () => {
+  test("only one of two writers that resume the same step commits", async () => {
     await container.getBlockBlobClient("replaced.bin").upload("before", 6);
     const first = await open().writeInSteps!("replaced.bin");
     const late = await open().writeInSteps!("replaced.bin", { id: first.id });

@@ -7,7 +7,7 @@ import type { UploadRemover } from "../confirm/remove-upload.ts";
 import type { UploadPageStore } from "../page/upload-pages.ts";
 import type { ReceiverParts } from "../receive/body-reader.ts";
 import { receiveFile } from "../receive/raw-upload.ts";
-import type { Shutdown } from "../slots/open-requests.ts";
+import type { ShutdownStage } from "../slots/open-requests.ts";
 import type { ProgressTracker } from "../slots/progress-tracker.ts";
 import { ownerOf, type SlotTokens, tagOfOwner } from "../slots/slot-token.ts";
 import type { Slots, UploadedFile } from "../slots/slots.ts";
@@ -31,7 +31,7 @@ export function createSlots({
   readonly remover: UploadRemover;
   readonly pages: Pick<UploadPageStore, "concludeSlot">;
   readonly progress: ProgressTracker;
-  readonly closing: Shutdown;
+  readonly closing: ShutdownStage;
 }): Slots {
   return {
     async reserve(principal, terms, options = {}) {
@@ -45,7 +45,7 @@ export function createSlots({
     async confirm(principal, uploadId, claims, { signal, unnamed } = {}) {
       const files = await recordConfirmation(host, principal, uploadId, () => {
         const answer = definedMembers({ claims, unnamed });
-        return closing.during(signal, (ending) =>
+        return closing.runUntil(signal, (ending) =>
           confirmation.confirm(principal, uploadId, answer, ending),
         );
       });
@@ -53,15 +53,15 @@ export function createSlots({
       return files;
     },
     received: (principal, uploadId, { signal } = {}) =>
-      closing.during(signal, (ending) => confirmation.received(principal, uploadId, ending)),
+      closing.runUntil(signal, (ending) => confirmation.received(principal, uploadId, ending)),
     reopen: (principal, uploadId, { signal } = {}) =>
-      closing.during(signal, (ending) => confirmation.reopen(principal, uploadId, ending)),
+      closing.runUntil(signal, (ending) => confirmation.reopen(principal, uploadId, ending)),
 
     keep: (principal, file, terms, { signal } = {}) =>
-      closing.during(signal, async (ending) => {
+      closing.runUntil(signal, async (ending) => {
         const { name, mimeType } = file;
         const { size, body } = "bytes" in file ? bodyOf(file.bytes) : file;
-        const slot = tokens.describe(principal, terms);
+        const slot = tokens.createUnsent(principal, terms);
         const records = await receiveFile(receiving, {
           slot,
           facts: {
@@ -84,10 +84,11 @@ export function createSlots({
 
     async revoke(principal, { uploadId, expiresAt }) {
       const slot = { uploadId, expiresAt, owner: ownerOf(principal) };
-      await closing.during(undefined, (ending) => remover.revoke(slot, ending));
+      await closing.runUntil(undefined, (ending) => remover.revoke(slot, ending));
       await pages.concludeSlot(uploadId, "cancelled").catch(host.onError);
     },
-    discard: (uploadId) => closing.during(undefined, (ending) => remover.discard(uploadId, ending)),
+    discard: (uploadId) =>
+      closing.runUntil(undefined, (ending) => remover.discard(uploadId, ending)),
     progress: (uploadId) => progress.of(uploadId),
   };
 }

@@ -164,7 +164,7 @@ export function createUploads(sluice: Pick<Sluice, "host">, options: UploadsOpti
     pages,
     pending,
     takeAnswer: (page, given) =>
-      closing.during(undefined, (ending) => takeAnswer(answering, page, given, ending)),
+      closing.runUntil(undefined, (ending) => takeAnswer(answering, page, given, ending)),
     isServed: () => isServed,
   });
   const askedUploads = createAskedUploads({ host, slots, pages, pending, uris });
@@ -194,7 +194,7 @@ export function createUploads(sluice: Pick<Sluice, "host">, options: UploadsOpti
         openInput(inputs, argument, { terms, owner, signal }),
       ),
     sweep: ({ signal } = {}) =>
-      requests.track(closing.during(signal, (ending) => sweeper.sweep(ending))),
+      requests.track(closing.runUntil(signal, (ending) => sweeper.sweep(ending))),
     async close({ deadlineMs = 0, signal } = {}) {
       await requests.close(deadlineMs, signal);
       memory.clear();

@@ -59,7 +59,7 @@ async function readForm(
   }: { readonly formId: string; readonly boundary: string; readonly coming: ComingFile[] },
 ): Promise<ReceivedFile[]> {
   const { slot, signal } = request;
-  const { places } = await files.openState(slot, signal);
+  const { places } = await files.ensureOpen(slot, signal);
   const reader = createFormReader(boundary, slot.terms.maxFiles - places.length, (facts) => {
     const file = openPart(files, request, facts);
     coming.push(file);

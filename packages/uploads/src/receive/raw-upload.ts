@@ -19,8 +19,7 @@ export async function receiveFile(
   progress.begin(slot, fileId, { total: size });
   let received: CheckedFile;
   try {
-    // rejects if the slot takes no more files
-    await files.openState(slot, signal);
+    await files.ensureOpen(slot, signal);
     const announced = { fileId, name, declaredType, size, sha256 };
     const sink = await files.openSink(slot, announced, { signal });
     try {

@@ -89,7 +89,10 @@ async function receive(
   if (fileId !== undefined) {
     if (!isStep) throw uploadError("unsupported", `a step has the type ${PARTIAL_UPLOAD_TYPE}`);
     if (facts.complete === undefined || facts.offset === undefined)
-      throw uploadError("invalid_argument", "a step says Upload-Offset and Upload-Complete");
+      throw uploadError(
+        "invalid_argument",
+        "a step needs the headers Upload-Offset and Upload-Complete",
+      );
     return steppedReply(slot, await resumable.append(upload, fileId));
   }
   const isForm = essence.startsWith("multipart/");

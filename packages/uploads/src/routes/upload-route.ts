@@ -114,7 +114,7 @@ export function createUploadRoutes(
     }
 
     const answered = (): Promise<Reply> =>
-      requests.closing.during(request.signal, work).catch(refuse);
+      requests.closing.runUntil(request.signal, work).catch(refuse);
     const reply = await (entry ? entry.run(answered) : answered());
     return isTus(request) ? asTusReply(reply, slot) : reply;
   }
@@ -190,7 +190,7 @@ async function ensureHolder(host: Host, slot: PresentedSlot, request: PlainReque
     // the handler has rejected origins that are not allowed
     const isForeign = site !== undefined && site !== "same-origin" && site !== "none";
     if (isForeign && request.header("origin") === undefined)
-      throw uploadError("permission_denied", "another site may not send here");
+      throw uploadError("permission_denied", "requests from other sites are not accepted");
   } else {
     const { principal } = await host.identify(callerOfPlain(request));
     if (!principal)
