@@ -34,7 +34,7 @@ import { createIdentify } from "../../packages/server/src/access/principal.ts";
 import { parseAskedRange } from "../../packages/server/src/resources/read-range.ts";
 import { isTextual } from "../../packages/server/src/content/resource-type.ts";
 import { parseMessage } from "../../packages/storage-azure-blob/src/lib/watch.ts";
-import type { BlobRoot } from "../../packages/storage-azure-blob/src/lib/container.ts";
+import type { BlobRoot } from "../../packages/storage-azure-blob/src/lib/blob-call.ts";
 import { parsePosition } from "../../packages/storage-fs/src/read/list.ts";
 import { parseAddress } from "../graph-emulator/src/api/item-address.ts";
 import { parseEventId } from "../../packages/resume/src/stream/event-id.ts";

@@ -21,6 +21,7 @@ export type { Listen, Listening, ListenRequest } from "./changes/listen.ts";
 export { shieldHeaders } from "./http/byte-headers.ts";
 export {
   discardReply,
+  ensurePromisedBytes,
   pageHeaders,
   pageReply,
   problem,

@@ -40,7 +40,7 @@ describe.runIf(hasRedis)("a Redis of several processes", () => {
     await events.append("s", { epoch: 1, text: "end", now, last });
     const uploads = createRedisUploadStore({ redis: bed.redis, prefix });
     const lease = { now, until: now + 1_000 };
-    await uploads.enter("alice", "a", { ...lease, places: 1 });
+    await uploads.enter("alice", "a", { ...lease, permits: 1 });
     await uploads.hold("alice", "f", { ...lease, bytes: 5, maxFiles: 1, maxBytes: 9 });
     await uploads.settle("alice", "f", { ...lease, bytes: 5 });
     const { writer } = await uploads.claim("f", lease);

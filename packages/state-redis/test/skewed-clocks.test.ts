@@ -139,10 +139,10 @@ describe.runIf(hasRedis)("processes whose clocks are ten minutes off that of Red
       expect(await behind.uploads.claim("f", lease(behind))).toMatchObject({ outcome: "held" });
       expect(await ahead.uploads.claim("f", lease(ahead))).toMatchObject({ outcome: "waiting" });
     },
-    async "a place and the bytes of an owner count for all of them"({ ahead, behind }) {
+    async "a permit and the bytes of an owner count for all of them"({ ahead, behind }) {
       const lease = ({ now }: Process) => ({ now: now(), until: now() + 30_000 });
-      expect(await behind.uploads.enter("ann", "a", { ...lease(behind), places: 1 })).toBe(true);
-      expect(await ahead.uploads.enter("ann", "b", { ...lease(ahead), places: 1 })).toBe(false);
+      expect(await behind.uploads.enter("ann", "a", { ...lease(behind), permits: 1 })).toBe(true);
+      expect(await ahead.uploads.enter("ann", "b", { ...lease(ahead), permits: 1 })).toBe(false);
       const file = { bytes: 9, maxFiles: 1, maxBytes: 9 };
       expect(await behind.uploads.hold("ann", "f", { ...lease(behind), ...file })).toBe(true);
       expect(await ahead.uploads.hold("ann", "g", { ...lease(ahead), ...file })).toBe(false);

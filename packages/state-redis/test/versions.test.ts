@@ -22,7 +22,7 @@ describe.runIf(hasRedis)("two versions of the format in one Redis", () => {
       await state.bindSession("session", terms);
       await state.endSession("session", now);
       const claim = await state.claim(claimed, now);
-      const hasEntered = await uploads.enter("ann", "place", { ...lease, places: 1 });
+      const hasEntered = await uploads.enter("ann", "permit", { ...lease, permits: 1 });
       await events.open("stream", stream);
       return { outcome: claim.outcome, hasEntered };
     };
@@ -42,7 +42,7 @@ describe.runIf(hasRedis)("two versions of the format in one Redis", () => {
     await state.revoke({ principal: "ann" }, { now, ttlMs: minute });
     await state.take("record", now);
     await events.drop("stream");
-    await uploads.leave("ann", "place");
+    await uploads.leave("ann", "permit");
     expect(await dumps()).toEqual(before);
   });
 });

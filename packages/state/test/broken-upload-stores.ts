@@ -4,20 +4,20 @@ import { createMemoryUploadStore } from "@sluice/state/internal";
 /** For every rule of the upload store, a store that breaks it. */
 export const brokenUploadStores: Readonly<Record<string, () => UploadStore>> = {
   // the usual mistake: look first, write later, with a pause in between
-  "places-bound": changed((store) => {
+  "permits-bound": changed((store) => {
     let taken = 0;
     return {
-      async enter(owner, place, lease) {
-        const isFull = taken >= lease.places;
+      async enter(account, permit, lease) {
+        const isFull = taken >= lease.permits;
         await Promise.resolve();
         taken += 1;
-        return !isFull || store.enter(owner, place, lease);
+        return !isFull || store.enter(account, permit, lease);
       },
     };
   }),
-  "places-back": changed(() => ({ async leave() {} })),
-  "places-lapse": changed((store) => ({
-    enter: (owner, place, lease) => store.enter(owner, place, { ...lease, until: Infinity }),
+  "permits-back": changed(() => ({ async leave() {} })),
+  "permits-lapse": changed((store) => ({
+    enter: (account, permit, lease) => store.enter(account, permit, { ...lease, until: Infinity }),
   })),
   "owners-apart": changed((store) => ({
     hold: (_owner, fileId, file) => store.hold("everybody", fileId, file),

@@ -59,12 +59,12 @@ describe("errors of the service", () => {
       refuse(request, response, status, code),
     );
     const backend = createAzureBlobBackend({ client: service.container });
-    // A5: an answer to HEAD has no body, so its code is in a header only
+    // a response to HEAD has no body, so its code is in a header only
     for (const call of [() => backend.describe("x"), () => backend.open("x"), () => backend.list()])
       expect((await failure(call())).code).toBe(expected);
   });
 
-  test("no answer is unavailable", async () => {
+  test("a service that does not answer is unavailable", async () => {
     const service = await startScriptedService(() => {});
     const { container } = service;
     await service[Symbol.asyncDispose]();
@@ -77,17 +77,14 @@ describe("errors of the service", () => {
 });
 
 describe("throttling", () => {
-  test.each([429, 503])(
-    "A19 %i with seconds is reported at once, and asked once",
-    async (status) => {
-      await using service = await throttled(status, "120");
-      const error = await failure(backendOf(service.container).open("x"));
-      expect([error.code, error.retryAfterMs]).toEqual(["throttled", 120_000]);
-      expect(service.requests).toHaveLength(1);
-    },
-  );
+  test.each([429, 503])("%i with seconds is reported at once, and asked once", async (status) => {
+    await using service = await throttled(status, "120");
+    const error = await failure(backendOf(service.container).open("x"));
+    expect([error.code, error.retryAfterMs]).toEqual(["throttled", 120_000]);
+    expect(service.requests).toHaveLength(1);
+  });
 
-  test.each([429, 503])("A19 %i with a date is reported as well", async (status) => {
+  test.each([429, 503])("%i with a date is reported as well", async (status) => {
     await using service = await throttled(status, new Date(Date.now() + 60_000).toUTCString());
     const { code, retryAfterMs = 0 } = await failure(backendOf(service.container).describe("x"));
     expect(code).toBe("throttled");
@@ -95,7 +92,7 @@ describe("throttling", () => {
     expect(retryAfterMs).toBeLessThanOrEqual(60_000);
   });
 
-  test("A19 a client that came with retries has none here, and keeps its transport", async () => {
+  test("a client that came with retries has none here, and keeps its transport", async () => {
     await using service = await throttled(503, "1");
     const agents: (string | null | undefined)[] = [];
     await using watched = await startScriptedService((request, response) => {
@@ -238,7 +235,7 @@ describe("secrets", () => {
     expect(inspect(raw, { depth: 10, customInspect: false })).toContain("c2VjcmV0LXNpZ25hdHVyZQ");
   });
 
-  test("nor when no answer comes, or a body breaks", async () => {
+  test("no secret is in the error of a connection that fails or a body that breaks", async () => {
     const service = await startScriptedService((_, response) => {
       response.writeHead(200, { "content-length": 100, etag: '"0x1"' }).write("x");
       setImmediate(() => response.destroy());

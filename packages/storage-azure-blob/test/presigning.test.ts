@@ -18,7 +18,7 @@ const paramsOf = (url: string) => Object.fromEntries(new URL(url).searchParams);
 
 describe("with the account key", { timeout: startMs }, () => {
   test(
-    "A12 a URL reads one blob, from a quarter of an hour ago on, and does nothing else",
+    "a URL reads one blob, from a quarter of an hour ago on, and does nothing else",
     { tags: "slow" },
     async () => {
       const container = await (await sharedAzurite()).createContainer();
@@ -52,7 +52,7 @@ describe("with the account key", { timeout: startMs }, () => {
   });
 });
 
-describe("A13 with a token", () => {
+describe("with a token", () => {
   let service: ScriptedService;
   let client: ContainerClient;
   let keys: { readonly start: string; readonly expiry: string }[];
@@ -94,7 +94,7 @@ describe("A13 with a token", () => {
     await service[Symbol.asyncDispose]();
   });
 
-  test("a key of the service signs, one for all URLs, fetched once for all callers that wait", async () => {
+  test("URLs are signed with one delegation key, fetched once for all waiting callers", async () => {
     const backend = createAzureBlobBackend({ client });
     const urls = await Promise.all(
       ["a", "b", "c"].map(

@@ -69,7 +69,7 @@ describe("events", () => {
     expect(changes(await told(batches)).changed).toEqual(["cloud.txt", "1", "2"]);
   });
 
-  test("other containers, other folders and other events are not told", async () => {
+  test("other containers, other folders and other events are not reported", async () => {
     const batches = await watch({ prefix: "in" });
     for (const [type, container, name] of [
       ["BlobCreated", "docs-old", "in/a"],
@@ -225,7 +225,7 @@ describe("the queue", () => {
   });
 });
 
-test("without a queue there is no watch, and without a word no write", () => {
+test("without `events` there is no watch, and without `writable` no write", () => {
   const backend = createAzureBlobBackend({ client });
   expect(backend).not.toHaveProperty("watch");
   expect(backend).not.toHaveProperty("write");

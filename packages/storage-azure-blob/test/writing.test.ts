@@ -25,7 +25,7 @@ async function uncommittedIds(name: string): Promise<Buffer[]> {
 }
 
 describe("blocks", () => {
-  test("A9 ids have one length, that of the SDK, and are not those of another writer", async () => {
+  test("ids have one length, that of the SDK, and are not those of another writer", async () => {
     const writers = await Promise.all([1, 2].map(() => open().write("ids.bin")));
     for (const [n, writer] of writers.entries())
       await writer.write(Buffer.alloc((2 - n) * blockBytes + 1));
@@ -37,7 +37,7 @@ describe("blocks", () => {
   });
 
   test(
-    "A10 after an abort blocks wait for the service to drop them, and nothing shows",
+    "an aborted write leaves staged blocks for the service to drop, and no visible blob",
     { tags: "slow" },
     async () => {
       const writer = await open().write("aborted.bin");
@@ -56,19 +56,19 @@ describe("blocks", () => {
     },
   );
 
-  test("A9 blocks with other ids that a client left behind are reported, since their ids have another length", async () => {
+  test("leftover blocks whose ids have another length are reported", async () => {
     const blob = container.getBlockBlobClient("leftover.bin");
     await blob.stageBlock(btoa("short"), "x", 1);
     const large = await open().write("leftover.bin");
     await large.write(Buffer.alloc(blockBytes + 1));
     await expect(large.commit()).rejects.toMatchObject({
       code: "unsupported",
-      message: expect.stringContaining("unfinished upload") as string,
+      message: expect.stringContaining("unfinished blocks") as string,
     });
   });
 
   test(
-    "two writers of one step that open in the same millisecond make no object together",
+    "two writers that resume the same step in the same millisecond never mix their bytes",
     { tags: "slow" },
     async () => {
       const first = await open().writeInSteps!("same-moment.bin");
@@ -96,7 +96,7 @@ describe("blocks", () => {
     },
   );
 
-  test("only one of two writers of one step replaces a blob", async () => {
+  test("only one of two writers that resume the same step commits", async () => {
     await container.getBlockBlobClient("replaced.bin").upload("before", 6);
     const first = await open().writeInSteps!("replaced.bin");
     const late = await open().writeInSteps!("replaced.bin", { id: first.id });
@@ -189,7 +189,7 @@ describe("commit", () => {
   );
 
   test.each([
-    ["A6 ifAbsent", { ifAbsent: true }, 409, "BlobAlreadyExists"],
+    ["ifAbsent", { ifAbsent: true }, 409, "BlobAlreadyExists"],
     ["ifMatch", { ifMatch: "0x1" }, 412, "ConditionNotMet"],
     ["ifMatch of a removed blob", { ifMatch: "0x1" }, 404, "BlobNotFound"],
     ["the blocks were dropped by another writer", {}, 400, "InvalidBlockList"],
@@ -236,7 +236,7 @@ describe("commit", () => {
     expect(conditions).toEqual(["*", undefined, undefined, "*"]);
   });
 
-  test("an abort during it rejects with the reason at once", async () => {
+  test("an abort during commit rejects at once with the reason", async () => {
     await using service = await startScriptedService(() => {});
     const caller = new AbortController();
     const reason = new Error("the caller's reason");

@@ -7,6 +7,7 @@ export { createFrontHandler } from "./compose/front-handler.ts";
 export { createSidecar } from "./compose/create-handler.ts";
 export { withSluice, type WithSluiceOptions } from "./compose/with-sluice.ts";
 export { defaultMaxBodySize, readJsonBody, type ReadRequest } from "./endpoint/json-body.ts";
+export { callerOfPlain } from "./endpoint/plain-route.ts";
 export { addRoutes, createRoutedHandler } from "./endpoint/routed-handler.ts";
 export { allowOf, createRouter, routesBelow, withRoutes } from "./endpoint/router.ts";
 export { toResponse } from "./endpoint/web-response.ts";

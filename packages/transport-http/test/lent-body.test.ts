@@ -135,12 +135,12 @@ test("a source is cancelled at the first chunk after a write failed, before the 
       written += 1;
       done(true);
     },
-    fewerThan: async () => {},
+    untilFewerThan: async () => {},
     end: async () => {},
     dispose() {},
   };
   const pool = new BufferPool();
-  await pumpBody(createFlowBody(flow), outflow, { pool, begin() {} });
+  await pumpBody(createFlowBody(flow), outflow, { pool, writeHead() {} });
   expect(noted.cancelled).toBe(true);
   // the network may still read from what it was lent
   expect(pool.pooledBytes).toBe(0);
@@ -172,7 +172,7 @@ test("the memory of one transfer is three buffers of the pool, small ones when t
   expect(blocksOf(first)).toEqual([1_024, 1_024, 1_024]);
   expect(blocksOf(second)).toEqual([64, 64, 64]);
   expect(pool.pooledBytes).toBe(3_072);
-  first.end(true);
+  first.giveBack(true);
   const third = createLentMemory(pool);
   expect(blocksOf(third)).toEqual([1_024, 1_024, 1_024]);
 });
@@ -181,7 +181,7 @@ test("memory that the network may still read is never lent again", () => {
   const pool = new BufferPool({ largeBytes: 1_024, smallBytes: 64, maxBytes: 2_048 });
   const memory = createLentMemory(pool);
   const block = memory.lending.allocate!(512);
-  memory.end(false);
+  memory.giveBack(false);
   const next = createLentMemory(pool).lending.allocate!(512);
   expect(next.buffer).not.toBe(block.buffer);
   expect(pool.pooledBytes).toBe(1_024);

@@ -293,14 +293,14 @@ describe("many readers at once", () => {
       get isBroken() {
         return isBroken;
       },
-      write(_chunk: Uint8Array, done: (flushed: boolean) => void) {
+      write(_chunk: Uint8Array, done: (isFree: boolean) => void) {
         if (taken === "at once") done(true);
         else underWay += 1;
       },
-      fewerThan: async (count: number) => (underWay < count ? undefined : broken),
+      untilFewerThan: async (count: number) => (underWay < count ? undefined : broken),
       end: async () => {},
     };
-    void pumpFile(region, outflow as unknown as Outflow, { pool, begin() {} })
+    void pumpFile(region, outflow as unknown as Outflow, { pool, writeHead() {} })
       .catch(() => {})
       .then(() => region.close());
     return () => {

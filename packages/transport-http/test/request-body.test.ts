@@ -93,7 +93,7 @@ test("a body that came while middleware was busy is there, and one that middlewa
 test("text that middleware made of a body is bytes again where it is JSON, and counts as such, and is refused where it is a file", async () => {
   const outcomes: unknown[] = [];
   const { signal } = new AbortController();
-  const options = { target: "/", signal, large: createByteAccount(1).open() };
+  const options = { target: "/", signal, excess: createByteAccount(1).open() };
   const reads: ((req: IncomingMessage, res: ServerResponse) => Promise<unknown>)[] = [
     async (req) => {
       const { request } = await toCollectedRequest(req, { ...options, maxBytes: 3 });

@@ -43,7 +43,7 @@ test("a refusal leaves out members of a call that JSON-RPC does not name", async
   for (const name of Object.keys(headers)) expect(response.headers.get(name)).toBeNull();
 });
 
-test("nor are they of the refusal of a malformed reference", async () => {
+test("the refusal of a malformed reference leaves out members that JSON-RPC does not name", async () => {
   const handler = withBinary({
     fetch: async (_request: Request, _options?: object) => new Response(),
   });

@@ -1,6 +1,6 @@
 export { createUploads, type CloseUploadsOptions, type Uploads } from "./options/create-uploads.ts";
 export type { UploadsOptions } from "./options/uploads-options.ts";
-export type { UploadPace } from "./receive/raw-upload.ts";
+export type { UploadPace } from "./receive/body-reader.ts";
 export type {
   ClaimedFile,
   ReserveOptions,

@@ -199,18 +199,18 @@ test("claims are matched one to one", () => {
   const stored = { fileId: "A".repeat(32), place: 0, scan: "clean" } as const;
   const file = { ...claim, ...stored, declaredType: "application/x-thing; a=b" };
   const counts = (...[files, claims]: Parameters<typeof matchClaims>) => {
-    const { matched, left } = matchClaims(files, claims) ?? {};
-    return matched && { matched: matched.length, left: left?.length };
+    const { matched, unmatched } = matchClaims(files, claims) ?? {};
+    return matched && { matched: matched.length, unmatched: unmatched?.length };
   };
-  expect(counts([file, file], [claim, claim])).toEqual({ matched: 2, left: 0 });
+  expect(counts([file, file], [claim, claim])).toEqual({ matched: 2, unmatched: 0 });
   expect(counts([file], [{ ...claim, mimeType: "Application/X-Thing" }])).toEqual({
     matched: 1,
-    left: 0,
+    unmatched: 0,
   });
   // a broken twin that lets one claim stand for two files would leave none here
-  expect(counts([file, file], [claim])).toEqual({ matched: 1, left: 1 });
+  expect(counts([file, file], [claim])).toEqual({ matched: 1, unmatched: 1 });
   expect(counts([file], [claim, claim])).toBeUndefined();
   expect(counts([file], [])).toBeUndefined();
   const { sha256: _known, ...undigested } = claim;
-  expect(counts([file], [undigested])).toEqual({ matched: 1, left: 0 });
+  expect(counts([file], [undigested])).toEqual({ matched: 1, unmatched: 0 });
 });

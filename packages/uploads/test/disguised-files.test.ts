@@ -34,7 +34,7 @@ async function kindOf(
   }
 }
 
-/** Programs and archives: their mark shows what they are. */
+/** Programs and archives: their signature shows what they are. */
 const programs: readonly (readonly [string, Disguise, Uint8Array])[] = [
   ["a Windows program", asPng, join("MZ", hex("90000300000004000000ffff0000"), zeros(99))],
   [
@@ -107,14 +107,18 @@ const scripts: readonly (readonly [string, Disguise, Uint8Array])[] = [
   ],
   ["a page as an icon", { name: "favicon.ico" }, latin1("<html><script>1</script>")],
   ["PHP", asPng, latin1("<?php system($_GET['c']); ?>")],
-  ["PHP after the mark of a GIF", { name: "a.gif" }, latin1("GIF89a;<?php system($_GET['c']); ?>")],
   [
-    "a script after the mark of a GIF",
+    "PHP after the signature of a GIF",
+    { name: "a.gif" },
+    latin1("GIF89a;<?php system($_GET['c']); ?>"),
+  ],
+  [
+    "a script after the signature of a GIF",
     { name: "a.gif" },
     latin1("GIF89a=1;/*<script>*/alert(1)//"),
   ],
   [
-    "a script after the mark of a bitmap",
+    "a script after the signature of a bitmap",
     { name: "a.bmp" },
     latin1("BM=1;document.write('<script src=x></script>')"),
   ],
@@ -209,12 +213,12 @@ const asked: readonly (readonly [string, Disguise, Uint8Array])[] = [
     latin1("#define a_width 1\n/*<script>alert(1)</script>*/"),
   ],
   [
-    "a program without any mark",
+    "a program without any signature",
     { name: "a.tga", declaredType: "image/x-tga" },
     hex("b44ccd21b8004ccd210000"),
   ],
   [
-    "a script without any mark",
+    "a script without any signature",
     { name: "a.tga", declaredType: "image/x-tga" },
     latin1("WScript.Echo 1"),
   ],

@@ -172,7 +172,7 @@ test("a quota tracker counts what is under way and what storage shows, and prolo
   });
   // a process of the same store that died: what it held is not renewed
   const lease = { now: Date.now(), until: Date.now() + 60_000 };
-  await store.enter("a", "dead", { ...lease, places: 1 });
+  await store.enter("a", "dead", { ...lease, permits: 1 });
   await store.hold("a", "dead", { ...lease, bytes: 90, maxFiles: 3, maxBytes: 100 });
   await expect(tracker.enter("a")).rejects.toMatchObject({ code: "throttled" });
   await expect(tracker.hold("a", "1", 11)).rejects.toMatchObject({ code: "no_space" });

@@ -296,7 +296,7 @@ test("two concurrent uploads to one slot are one file", async () => {
   expect(await server.files()).toHaveLength(2);
 });
 
-test("slots are for terms that can be", async () => {
+test("a slot with impossible terms is refused", async () => {
   const { uploads } = await startUploadServer();
   const terms = { accept: [], maxBytes: 1, maxFiles: 1 };
   for (const wrong of [

@@ -229,7 +229,7 @@ describe.each(storageKinds)("over $kind", ({ isInSteps, start }) => {
     expect(server.errors).toEqual([]);
   });
 
-  test("an upload in one request that allows for more is one as well", async () => {
+  test("a resumable upload may be complete in one request", async () => {
     const server = await start();
     const { url, uploadId } = await server.slot();
     const answer = await ask(url, "PUT", { "upload-complete": "?1" }, noise(70_000));
@@ -463,7 +463,7 @@ describe.each(storageKinds)("over $kind", ({ isInSteps, start }) => {
     expect(await ended.json()).toMatchObject({ sha256: sha256(bytes) });
   });
 
-  test("the last step of a file that the slot has no place for copies and scans nothing", async () => {
+  test("if the slot is full, the last step of a file neither copies nor scans it", async () => {
     const opened: string[] = [];
     let scans = 0;
     const server = await start({

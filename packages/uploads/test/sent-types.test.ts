@@ -83,7 +83,7 @@ test("a file of every kind is taken under a bare name and under its own extensio
         name,
         declaredType: typeOfName(name),
         bytes: { type, isWeak: false, isScript: false },
-        marked: new Set(kinds),
+        signatureTypes: new Set(kinds),
         typeOfExtension: (wanted: string) => mime.getType(`.${wanted}`),
       };
       try {

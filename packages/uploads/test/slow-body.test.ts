@@ -3,7 +3,7 @@ import { connect, type Socket } from "node:net";
 import type { RequestBody, TakeChunk } from "@sluice/transport-http";
 import { describe, expect, test } from "vitest";
 import { createManualClock } from "../../storage/test/manual-clock.ts";
-import { createBodyReader } from "../src/receive/raw-upload.ts";
+import { createBodyReader } from "../src/receive/body-reader.ts";
 import { alice, startUploadServer } from "./upload-server.ts";
 
 /** A body that a test sends piece by piece. */

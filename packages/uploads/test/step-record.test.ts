@@ -31,7 +31,7 @@ test("a request that comes late takes no rest away from the one that went on, wi
   }
 });
 
-test("a step that ends where one did that was lost with the power is kept", async () => {
+test("a step is kept even if it ends where one lost in a power failure did", async () => {
   const open = createRecords();
   const none = new Uint8Array();
   const lost = open();

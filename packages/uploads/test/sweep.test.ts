@@ -3,7 +3,14 @@ import { basename, dirname } from "node:path";
 import { createMemoryUploadStore } from "@sluice/state/internal";
 import { wrapBackend, type ObjectInfo } from "@sluice/storage";
 import { describe, expect, test, vi } from "vitest";
-import { folderOf, partKey, planKey, readObject, recordKey, stepKey } from "../src/store/layout.ts";
+import {
+  folderOf,
+  partKey,
+  planKey,
+  parseObject,
+  recordKey,
+  stepKey,
+} from "../src/store/layout.ts";
 import { stateOf } from "../src/store/upload-state.ts";
 import {
   alice,
@@ -320,5 +327,5 @@ test("states follow from what lies in storage alone", () => {
     `uploads/${uploadId}/0a.5/confirmed`,
     `uploads/2/${uploadId}/0a.5/confirmed`,
   ])
-    expect(readObject({ key })).toBeUndefined();
+    expect(parseObject({ key })).toBeUndefined();
 });

@@ -37,6 +37,25 @@ export interface TransferResult {
   readonly error?: unknown;
 }
 
+/**
+ * Compares the bytes of a source with those it promised, if it did. Throws `corrupt` for too many and, once it has
+ * ended, `interrupted` for too few.
+ */
+export function ensurePromisedBytes(
+  bytes: number,
+  promised: number | undefined,
+  { hasEnded }: { readonly hasEnded: boolean },
+): void {
+  if (promised === undefined) return;
+  if (bytes > promised)
+    throw new SluiceError(
+      "corrupt",
+      `http: the source gave more than its promised ${promised} bytes`,
+    );
+  if (hasEnded && bytes < promised)
+    throw new SluiceError("interrupted", `http: the source ended at ${bytes} of ${promised} bytes`);
+}
+
 /** Discards what a reply would have sent. */
 export function discardReply(reply: Reply, error?: unknown): void {
   const { transfer } = reply;

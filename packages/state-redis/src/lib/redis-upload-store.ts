@@ -32,11 +32,11 @@ export function createRedisUploadStore(options: RedisOptions): UploadStore {
 
   return {
     shared: true,
-    async enter(owner, place, { places, ...lease }) {
-      return (await run(enterScript, accountKey(owner), lease, place, places)) === 1;
+    async enter(account, permit, { permits, ...lease }) {
+      return (await run(enterScript, accountKey(account), lease, permit, permits)) === 1;
     },
-    async leave(owner, place) {
-      await redis.send("ZREM", `${accountKey(owner)}places`, place);
+    async leave(account, permit) {
+      await redis.send("ZREM", `${accountKey(account)}permits`, permit);
     },
     async hold(owner, fileId, { bytes, maxFiles, maxBytes, ...lease }) {
       const bounds = [bytes, maxFiles, maxBytes];

@@ -1,6 +1,6 @@
 import { createScript, type Script } from "./redis-client.ts";
 
-// An account is a set of places by the time at which each ends, a hash of the bytes of files with their sum, a set of
+// An account is a set of permits by the time at which each ends, a hash of the bytes of files with their sum, a set of
 // files by the time at which each counts no longer, and a hash of when those no longer in progress were settled. A
 // file has a hash of the newest writer that asked, the one that writes, and until when. `at` moves a time of the
 // caller to the clock of Redis if the two differ too much: of two processes, neither takes the lease of the other for
@@ -9,7 +9,7 @@ import { createScript, type Script } from "./redis-client.ts";
 /** Key: the prefix of all keys of the account. First arguments: now, until, life of the keys. */
 const account = `
 local prefix, now, till, life = KEYS[1], at(ARGV[1]), whole(at(ARGV[2])), tonumber(ARGV[3])
-local places, sizes, total = prefix .. 'places', prefix .. 'sizes', prefix .. 'total'
+local permits, sizes, total = prefix .. 'permits', prefix .. 'sizes', prefix .. 'total'
 local ends, settled = prefix .. 'ends', prefix .. 'settled'
 local function forget(file)
   local bytes = redis.call('HGET', sizes, file)
@@ -19,11 +19,11 @@ local function forget(file)
   redis.call('ZREM', ends, file)
 end
 local function forgetOver()
-  redis.call('ZREMRANGEBYSCORE', places, '-inf', now)
+  redis.call('ZREMRANGEBYSCORE', permits, '-inf', now)
   for _, file in ipairs(redis.call('ZRANGEBYSCORE', ends, '-inf', now)) do forget(file) end
 end
 local function prolong()
-  for _, key in ipairs({places, sizes, total, ends, settled}) do
+  for _, key in ipairs({permits, sizes, total, ends, settled}) do
     if redis.call('PTTL', key) < life then redis.call('PEXPIRE', key, life) end
   end
 end
@@ -36,12 +36,12 @@ local function count(file, bytes, settledAt)
 end
 `;
 
-/** Further: place, number of places. Gives 1 or 0. */
+/** Further: permit, number of permits. Gives 1 or 0. */
 export const enterScript: Script = createScript(`${account}
-local place, most = ARGV[4], tonumber(ARGV[5])
+local permit, most = ARGV[4], tonumber(ARGV[5])
 forgetOver()
-if not redis.call('ZSCORE', places, place) and redis.call('ZCARD', places) >= most then return 0 end
-redis.call('ZADD', places, till, place)
+if not redis.call('ZSCORE', permits, permit) and redis.call('ZCARD', permits) >= most then return 0 end
+redis.call('ZADD', permits, till, permit)
 prolong()
 return 1
 `);

@@ -42,23 +42,23 @@ export interface WriterClaim {
  * The shared state of processes that take uploads into one storage: how much each owner has in progress
  * and keeps, and which writer has a file. Only storage tells the truth about bytes; a file that the
  * store forgets is counted anew. Every method is atomic across processes; a store that cannot answer
- * rejects with `unavailable`. Owners, places and ids of files are opaque ASCII of at most 128
- * characters; times are unix milliseconds and are passed in.
+ * rejects with `unavailable`. Accounts, owners, permits and ids of files are opaque ASCII of at most
+ * 128 characters; times are unix milliseconds and are passed in.
  */
 export interface UploadStore {
   /** True when other processes see what is in it, as in `StateStore`. */
   readonly shared: boolean;
   /**
-   * Takes one of `places` places of an owner, or prolongs it under the name it was taken by. False, with
-   * nothing changed, when others have them all.
+   * Takes one of `permits` permits of an account, or prolongs it under the name it was taken by. False, with
+   * nothing changed, when others have them all. An account counts the requests of an owner, or anything else.
    */
   enter(
-    owner: string,
-    place: string,
-    lease: UploadLease & { readonly places: number },
+    account: string,
+    permit: string,
+    lease: UploadLease & { readonly permits: number },
   ): Promise<boolean>;
-  /** Gives a place back; unknown ones are ignored. */
-  leave(owner: string, place: string): Promise<void>;
+  /** Gives a permit back; unknown ones are ignored. */
+  leave(account: string, permit: string): Promise<void>;
   /**
    * Counts a file that is about to come, counts it anew, or prolongs that. False, with nothing changed, when
    * it would be too much; a file that counts with at least as many bytes already is never refused.

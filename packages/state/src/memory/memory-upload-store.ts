@@ -4,7 +4,7 @@ import type { UploadLease, UploadStore, WriterOutcome } from "../contract/upload
 
 interface Account {
   /** Until when each is taken. */
-  readonly places: Map<string, number>;
+  readonly permits: Map<string, number>;
   readonly files: Map<string, TrackedFile>;
 }
 
@@ -30,10 +30,10 @@ export function createMemoryUploadStore(): UploadStore {
   const released = new Map<string, number>();
   let sweptAt = -Infinity;
 
-  function forgetOver(owner: string, { places, files }: Account, now: number): void {
-    for (const [place, until] of places) if (until <= now) places.delete(place);
+  function forgetOver(owner: string, { permits, files }: Account, now: number): void {
+    for (const [permit, until] of permits) if (until <= now) permits.delete(permit);
     for (const [fileId, { until }] of files) if (until <= now) files.delete(fileId);
-    if (places.size + files.size === 0) accounts.delete(owner);
+    if (permits.size + files.size === 0) accounts.delete(owner);
   }
 
   /** Current usage of an owner; stored once it is not empty. */
@@ -42,7 +42,7 @@ export function createMemoryUploadStore(): UploadStore {
       sweptAt = now;
       for (const [name, account] of accounts) forgetOver(name, account, now);
     }
-    const account = accounts.get(owner) ?? { places: new Map(), files: new Map() };
+    const account = accounts.get(owner) ?? { permits: new Map(), files: new Map() };
     forgetOver(owner, account, now);
     return account;
   }
@@ -70,15 +70,15 @@ export function createMemoryUploadStore(): UploadStore {
 
   return {
     shared: false,
-    async enter(owner, place, { now, until, places }) {
-      const account = accountOf(owner, now);
-      if (!account.places.has(place) && account.places.size >= places) return false;
-      account.places.set(place, until);
-      accounts.set(owner, account);
+    async enter(account, permit, { now, until, permits }) {
+      const found = accountOf(account, now);
+      if (!found.permits.has(permit) && found.permits.size >= permits) return false;
+      found.permits.set(permit, until);
+      accounts.set(account, found);
       return true;
     },
-    async leave(owner, place) {
-      accounts.get(owner)?.places.delete(place);
+    async leave(account, permit) {
+      accounts.get(account)?.permits.delete(permit);
     },
     async hold(owner, fileId, { bytes, maxFiles, maxBytes, now, until }) {
       const account = accountOf(owner, now);

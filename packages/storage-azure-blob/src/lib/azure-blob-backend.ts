@@ -2,23 +2,16 @@ import type { BlobItem } from "@azure/storage-blob";
 import { definedMembers } from "@sluice/core/internal";
 import type { ListOptions, ListPage, StorageBackend, WritableBackend } from "@sluice/storage";
 import { listPage, readExtent, unlessMissing, UnlistedTally } from "@sluice/storage/plugin";
-import {
-  type AzureContainer,
-  beginCall,
-  type BlobRoot,
-  createRoot,
-  hasTrailingDot,
-  toKey,
-} from "./container.ts";
+import { beginCall, type BlobRoot, callAzure, hasSegmentEndingInDot, toKey } from "./blob-call.ts";
+import { type AzureContainer, createRoot } from "./container.ts";
 import {
   type BlobFacts,
   ensureReadable,
   type SizedInfo,
   toObjectInfo,
-  unreadable,
+  unreadableReason,
 } from "./object-info.ts";
 import { openBlob } from "./open-blob.ts";
-import { request } from "./request.ts";
 import { urlSignerOf } from "./sign-url.ts";
 import { writeBlobInSteps } from "./step-writer.ts";
 import { type EventQueue, watchBlobs } from "./watch.ts";
@@ -62,7 +55,7 @@ export function createAzureBlobBackend(options: AzureBlobBackendOptions): Storag
 
     async describe(key, { signal } = {}) {
       const { operation, blob } = beginCall(root, "describe", key, { signal });
-      const facts = await request({ operation, signal }, (abortSignal) =>
+      const facts = await callAzure({ operation, signal }, (abortSignal) =>
         blob.getProperties({ abortSignal }),
       );
       ensureReadable(facts, operation);
@@ -89,7 +82,7 @@ export function createAzureBlobBackend(options: AzureBlobBackendOptions): Storag
       async remove(key, { signal } = {}) {
         const { operation, blob } = beginCall(root, "remove", key, { signal });
         // Azure refuses to delete a blob that has snapshots unless they go with it
-        const removal = request({ operation, signal }, (abortSignal) =>
+        const removal = callAzure({ operation, signal }, (abortSignal) =>
           blob.delete({ abortSignal, deleteSnapshots: "include" }),
         );
         await unlessMissing(removal);
@@ -103,7 +96,7 @@ export function createAzureBlobBackend(options: AzureBlobBackendOptions): Storag
   } satisfies StorageBackend;
 }
 
-const operation = "azure-blob: list";
+const listOperation = "azure-blob: list";
 /** Largest page of the service. */
 const maxObjects = 5000;
 
@@ -114,23 +107,27 @@ const maxObjects = 5000;
 function listBlobs(root: BlobRoot, options: ListOptions): Promise<ListPage> {
   const { container } = root;
   const store = `${container.containerName}/${root.prefix}`;
-  return listPage(options, { operation, store, maxObjects }, async ({ prefix, limit, after }) => {
-    const { signal } = options;
-    const page = await request({ operation, signal }, async (abortSignal) => {
-      const pages = container
-        // with metadata, because that marks folders; snapshots, versions and uncommitted blobs are listed only on
-        // request
-        .listBlobsFlat({ prefix: root.prefix + prefix, includeMetadata: true, abortSignal })
-        .byPage({ maxPageSize: limit, ...definedMembers({ continuationToken: after }) });
-      return (await pages.next()).value;
-    });
-    const unlisted = new UnlistedTally();
-    const objects = page.segment.blobItems
-      .map((item: BlobItem) => toListed(root, item, unlisted))
-      .filter((info: SizedInfo | undefined) => info !== undefined);
-    const next = page.continuationToken || undefined;
-    return { objects, next, ...definedMembers({ unlisted: unlisted.take() }) };
-  });
+  return listPage(
+    options,
+    { operation: listOperation, store, maxObjects },
+    async ({ prefix, limit, after }) => {
+      const { signal } = options;
+      const page = await callAzure({ operation: listOperation, signal }, async (abortSignal) => {
+        const pages = container
+          // with metadata, because that marks folders; snapshots, versions and uncommitted blobs are listed only on
+          // request
+          .listBlobsFlat({ prefix: root.prefix + prefix, includeMetadata: true, abortSignal })
+          .byPage({ maxPageSize: limit, ...definedMembers({ continuationToken: after }) });
+        return (await pages.next()).value;
+      });
+      const unlisted = new UnlistedTally();
+      const objects = page.segment.blobItems
+        .map((item: BlobItem) => toListed(root, item, unlisted))
+        .filter((info: SizedInfo | undefined) => info !== undefined);
+      const next = page.continuationToken || undefined;
+      return { objects, next, ...definedMembers({ unlisted: unlisted.take() }) };
+    },
+  );
 }
 
 /** The metadata of a listed blob, or `undefined` when it could not be opened, which is counted. */
@@ -140,11 +137,11 @@ function toListed(root: BlobRoot, item: BlobItem, unlisted: UnlistedTally): Size
   const facts: BlobFacts = { ...properties, metadata };
   if (key === undefined) {
     const rest = name.slice(root.prefix.length);
-    if (hasTrailingDot(rest)) unlisted.add("reserved");
+    if (hasSegmentEndingInDot(rest)) unlisted.add("reserved");
     else unlisted.addName(rest);
     return undefined;
   }
-  if (unreadable(facts) !== undefined) {
+  if (unreadableReason(facts) !== undefined) {
     if (facts.accessTier === "Archive") unlisted.add("archived");
     return undefined;
   }

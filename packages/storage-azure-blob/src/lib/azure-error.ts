@@ -31,10 +31,7 @@ const codes: Readonly<Record<string, AzureMeaning>> = {
   ContainerBeingDeleted: down,
   ContainerNotFound: ["not_found", "there is no such container"],
   // the ids of those blocks have another length than ours
-  InvalidBlobOrBlock: [
-    "unsupported",
-    "blocks of another client's unfinished upload are in the way",
-  ],
+  InvalidBlobOrBlock: ["unsupported", "unfinished blocks of another client block this write"],
   // another client finished a write of this blob, which drops the blocks of all others
   InvalidBlockList: ["precondition_failed", "another writer was faster"],
   // 412 as well, but the blob is as it was

@@ -1,5 +1,4 @@
 import {
-  type BlockBlobClient,
   ContainerClient,
   isPipelineLike,
   newPipeline,
@@ -9,7 +8,8 @@ import {
 } from "@azure/storage-blob";
 import { SluiceError } from "@sluice/core";
 import { createInletAgents } from "@sluice/core/node";
-import { beginOperation, checkKey, type OperationOptions } from "@sluice/storage/plugin";
+import { checkKey } from "@sluice/storage/plugin";
+import { type BlobRoot, hasSegmentEndingInDot } from "./blob-call.ts";
 
 /** How a container is named: by a client, by its URL, or by a connection string. */
 export type AzureContainer =
@@ -26,15 +26,6 @@ export type AzureContainer =
   /** A connection string of the account, and the name of the container. */
   | { readonly connectionString: string; readonly container: string };
 
-/** A container and the part of it that is served. */
-export interface BlobRoot {
-  readonly container: ContainerClient;
-  /** Empty, or what every blob name of this root starts with; it then ends in a slash. */
-  readonly prefix: string;
-  /** Absent for a client that was given with its own transport. */
-  readonly connections?: OwnConnections;
-}
-
 // one try: waiting and trying again is done by the wrappers of @sluice/storage, which heed
 // Retry-After and abort, as the policy of the SDK does not
 const withoutRetries = { retryOptions: { maxTries: 1 } } satisfies StoragePipelineOptions;
@@ -45,7 +36,7 @@ const withoutRetries = { retryOptions: { maxTries: 1 } } satisfies StoragePipeli
  */
 export function createRoot(location: AzureContainer, prefix = ""): BlobRoot {
   const folder = prefix === "" || prefix.endsWith("/") ? prefix : `${prefix}/`;
-  const finding = hasTrailingDot(folder)
+  const finding = hasSegmentEndingInDot(folder)
     ? "has a segment that ends with a dot"
     : folder && checkKey(folder.slice(0, -1));
   if (finding) throw new SluiceError("invalid_argument", `azure-blob: the prefix ${finding}`);
@@ -62,49 +53,14 @@ export function pipelineOf(client: ContainerClient): PipelineLike {
   return pipeline;
 }
 
-/** One call about one blob. */
-export interface BlobCall {
-  /** Start of messages: `azure-blob: open "a.txt"`. */
-  readonly operation: string;
-  readonly blob: BlockBlobClient;
-}
-
-/**
- * Begins a call (see `beginOperation`). Every key that is not a plain path is refused before the
- * SDK sees it: the SDK resolves dots as URLs do, and `../other/x` is a blob of another container.
- */
-export function beginCall(
-  { container, prefix }: BlobRoot,
-  method: string,
-  key: string,
-  options: OperationOptions,
-): BlobCall {
-  const operation = beginOperation(`azure-blob: ${method}`, key, options);
-  // the service drops such dots, so the key would name a different blob
-  if (hasTrailingDot(key))
-    throw new SluiceError(
-      "invalid_argument",
-      `${operation}: a segment ends with a dot, which Azure does not keep apart`,
-    );
-  return { operation, blob: container.getBlockBlobClient(prefix + key) };
-}
-
-/** The key of a blob, or `undefined` when it lies outside the root or its name is not a key. */
-export function toKey({ prefix }: BlobRoot, name: string): string | undefined {
-  if (!name.startsWith(prefix)) return undefined;
-  const key = name.slice(prefix.length);
-  return checkKey(key) === undefined && !hasTrailingDot(key) ? key : undefined;
-}
-
-/** True for a name with a dot that the service drops. */
-export function hasTrailingDot(key: string): boolean {
-  return key.endsWith(".") || key.includes("./");
-}
-
 function createContainerClient(location: AzureContainer): Connected {
-  const { credential } =
-    "client" in location ? location.client : { credential: undefined, ...location };
-  ensureOwnCopy(credential);
+  const credential =
+    "client" in location
+      ? location.client.credential
+      : "url" in location
+        ? location.credential
+        : undefined;
+  ensureSameSdk(credential);
   if ("client" in location) {
     const { client } = location;
     if (!hasOwnTransport(client)) return withConnections(client);
@@ -118,7 +74,7 @@ function createContainerClient(location: AzureContainer): Connected {
   } catch {
     // without a cause: the SDK's message on a wrong URL or connection string may repeat it
     const what = "url" in location ? "URL" : "connection string or name";
-    throw new SluiceError("invalid_argument", `azure-blob: the ${what} is not one of a container`);
+    throw new SluiceError("invalid_argument", `azure-blob: the ${what} does not name a container`);
   }
 }
 
@@ -147,12 +103,12 @@ function hasOwnTransport(client: ContainerClient): boolean {
 /**
  * Throws `invalid_argument` for a key made by another installed copy of the SDK, which would send unsigned requests.
  */
-function ensureOwnCopy(credential: ContainerClient["credential"] | undefined): void {
+function ensureSameSdk(credential: ContainerClient["credential"] | undefined): void {
   if (!credential || !("accountName" in credential)) return;
   if (credential instanceof StorageSharedKeyCredential) return;
   throw new SluiceError(
     "invalid_argument",
-    "azure-blob: the account key is of another installed copy of @azure/storage-blob; have one copy",
+    "azure-blob: the account key comes from another installed copy of @azure/storage-blob; install only one",
   );
 }
 
@@ -171,16 +127,11 @@ function fromUrl(
 /** How many bytes a socket reads at a time for Node's HTTP parser. */
 const readBytes = 128 * 1024;
 
-/** Connections of one backend. */
-interface OwnConnections {
-  close(): void;
-}
-
 /**
  * Gives the requests of a pipeline connections whose bodies can be read into lent memory. A request that goes through a
  * proxy of the environment keeps the agent that the SDK gave it.
  */
-function addOwnConnections(pipeline: PipelineLike): OwnConnections {
+function addOwnConnections(pipeline: PipelineLike): { close(): void } {
   // no limit: an open body keeps its socket as long as its reader wants, and others must not wait for it
   const settings = { keepAlive: true, maxSockets: Infinity, highWaterMark: readBytes };
   const { http, https } = createInletAgents(settings, readBytes);

@@ -39,15 +39,15 @@ export function toObjectInfo(
 export type SizedInfo = ObjectInfo & { readonly size: number };
 
 /** Why a blob has no bytes to read, or `undefined` when it has: a folder of a hierarchical account, an archived one. */
-export function unreadable({ metadata = {}, accessTier }: BlobFacts): string | undefined {
+export function unreadableReason({ metadata = {}, accessTier }: BlobFacts): string | undefined {
   if (Object.entries(metadata).some(isFolderMark)) return "it is a folder";
   return accessTier === "Archive" ? "it is in the archive tier; rehydrate it first" : undefined;
 }
 
 /** Throws `unsupported` for a blob that exists and cannot be read. */
 export function ensureReadable(facts: BlobFacts, operation: string): void {
-  const finding = unreadable(facts);
-  if (finding !== undefined) throw new SluiceError("unsupported", `${operation}: ${finding}`);
+  const reason = unreadableReason(facts);
+  if (reason !== undefined) throw new SluiceError("unsupported", `${operation}: ${reason}`);
 }
 
 function isFolderMark([name, value]: [string, string]): boolean {

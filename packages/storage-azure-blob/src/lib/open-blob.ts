@@ -13,9 +13,8 @@ import {
   resolveRange,
 } from "@sluice/storage/plugin";
 import { statusOf, toInterrupted, toSluiceError } from "./azure-error.ts";
-import { beginCall, type BlobRoot } from "./container.ts";
+import { beginCall, type BlobRoot, callAzure } from "./blob-call.ts";
 import { ensureReadable, toObjectInfo } from "./object-info.ts";
-import { request } from "./request.ts";
 
 /** Opens a blob with one GET, whose headers describe the bytes that follow them. */
 export async function openBlob(
@@ -26,8 +25,8 @@ export async function openBlob(
   const { range, ifMatch, signal } = options;
   const { operation, blob } = beginCall(root, "open", key, options);
   const conditions = definedMembers({ ifMatch: formatIfMatch(ifMatch, operation) });
-  const [offset, count] = toOffsets(range);
-  const answer = await request({ operation, signal }, async (abortSignal) => {
+  const [offset, count] = toOffsetAndCount(range);
+  const answer = await callAzure({ operation, signal }, async (abortSignal) => {
     try {
       const download = await blob.download(offset, count, {
         abortSignal,
@@ -48,7 +47,7 @@ export async function openBlob(
   const body = stream as Readable;
   try {
     ensureReadable(answer, operation);
-    const size = sizeOf(answer, offset, count, operation);
+    const size = checkAnswer(answer, offset, count, operation);
     // with a range, Content-MD5 is the digest of the range; x-ms-blob-content-md5 is that of the blob
     const md5 = range ? answer.blobContentMD5 : answer.contentMD5;
     const info = toObjectInfo(key, size, answer, md5);
@@ -93,7 +92,7 @@ function flowOfAnswer(
  * What to ask for. An empty range cannot be asked for over HTTP, and to the SDK a count of 0 means everything: one
  * byte tells whether the start is within the blob.
  */
-function toOffsets(range: ByteRange | undefined): [offset: number, count?: number] {
+function toOffsetAndCount(range: ByteRange | undefined): [offset: number, count?: number] {
   if (range === undefined) return [0];
   const { start, end } = range;
   return end === undefined ? [start] : [start, Math.max(end - start, 1)];
@@ -103,7 +102,7 @@ function toOffsets(range: ByteRange | undefined): [offset: number, count?: numbe
  * Checks that the response brings the bytes that were asked for, and gives the size of the blob. Throws `corrupt` for
  * others.
  */
-function sizeOf(
+function checkAnswer(
   answer: BlobDownloadResponseParsed,
   offset: number,
   count: number | undefined,

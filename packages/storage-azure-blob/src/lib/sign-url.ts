@@ -12,8 +12,8 @@ import {
 import { SluiceError } from "@sluice/core";
 import { definedMembers } from "@sluice/core/internal";
 import type { PresignedUrl, PresignOptions } from "@sluice/storage";
-import { beginCall, type BlobRoot, pipelineOf } from "./container.ts";
-import { request } from "./request.ts";
+import { beginCall, type BlobRoot, callAzure } from "./blob-call.ts";
+import { pipelineOf } from "./container.ts";
 
 /** URLs are back-dated by this much, because the service's clock may be behind ours. */
 const backdatedMs = 15 * 60_000;
@@ -39,7 +39,7 @@ export function urlSignerOf(
     const { expiresInMs, contentType, contentDisposition, signal } = options;
     const { operation, blob } = beginCall(root, "presign", key, options);
     const now = Date.now();
-    const { expiresMs, sign } = await request({ operation, signal }, () => getSigner(now));
+    const { expiresMs, sign } = await callAzure({ operation, signal }, () => getSigner(now));
     // a SAS has whole seconds
     const expiresAt = Math.floor(Math.min(now + expiresInMs, expiresMs) / 1000) * 1000;
     const sas = sign({
@@ -83,7 +83,7 @@ const timeoutMs = 30_000;
 /** How long to wait before asking again after a key could not be fetched. The last key signs in the meantime. */
 const pauseMs = 60_000;
 
-const operation = "azure-blob: presign";
+const presignOperation = "azure-blob: presign";
 
 type Key = ServiceGetUserDelegationKeyResponse;
 
@@ -116,7 +116,7 @@ class DelegationKeys {
     const startsOn = new Date(now - backdatedMs);
     const expiresOn = new Date(startsOn.getTime() + longestMs);
     try {
-      const fresh = await request({ operation, timeoutMs }, (abortSignal) =>
+      const fresh = await callAzure({ operation: presignOperation, timeoutMs }, (abortSignal) =>
         this.#service.getUserDelegationKey(startsOn, expiresOn, { abortSignal }),
       );
       this.#renewAt = (now + fresh.signedExpiresOn.getTime()) / 2;
@@ -132,7 +132,7 @@ class DelegationKeys {
       // the operator has to act, whichever caller asked for the URL
       throw new SluiceError(
         "unauthenticated",
-        `${operation}: the credential may not get a key to sign with; give it the role "Storage Blob Delegator"`,
+        `${presignOperation}: the credential is not allowed to fetch a signing key; give it the role "Storage Blob Delegator"`,
         { cause: error.cause },
       );
     }

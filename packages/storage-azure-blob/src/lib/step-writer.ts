@@ -12,10 +12,9 @@ import {
   toStrongEtag,
   unlessMissing,
 } from "@sluice/storage/plugin";
-import { beginCall, type BlobCall, type BlobRoot } from "./container.ts";
+import { beginCall, type BlobCall, type BlobRoot, callAzure } from "./blob-call.ts";
 import { toObjectInfo } from "./object-info.ts";
 import { publishBlob, toBuffer } from "./writer.ts";
-import { request } from "./request.ts";
 
 /** Blocks of 8 MiB at first, as many as a blob takes. */
 const grid = toPartGrid(8 * 1024 * 1024, 50_000);
@@ -44,7 +43,7 @@ export async function writeBlobInSteps(
   const { contentType, signal } = options;
   const call = beginCall(root, "write in steps", key, options);
   const { operation, blob } = call;
-  const begin = (): Promise<StepId> => beginUpload(call, contentType, signal);
+  const begin = (): Promise<StepId> => newStepId(call, contentType, signal);
   const id = options.id ?? formatId(await repeaterOf(options, signal)(begin));
   const { uploadId, replaced, type } = parseId(id, operation);
   const ifMatch = formatIfMatch(replaced, operation);
@@ -62,7 +61,7 @@ export async function writeBlobInSteps(
       const name = nameOf(uploadId, number, stamp);
       const block = toBuffer(part);
       await repeat(() =>
-        request(upload, (abortSignal) =>
+        callAzure(upload, (abortSignal) =>
           blob.stageBlock(name, block, block.byteLength, { abortSignal }),
         ),
       );
@@ -93,13 +92,13 @@ export async function writeBlobInSteps(
   return createStepWriter(openDriver, { operation, id, offset, signal });
 }
 
-async function beginUpload(
+async function newStepId(
   { operation, blob }: BlobCall,
   type: string | undefined,
   signal: AbortSignal | undefined,
 ): Promise<StepId> {
   const facts = await unlessMissing(
-    request({ operation, signal }, (abortSignal) => blob.getProperties({ abortSignal })),
+    callAzure({ operation, signal }, (abortSignal) => blob.getProperties({ abortSignal })),
   );
   return { uploadId: crypto.randomUUID(), replaced: toStrongEtag(facts?.etag), type };
 }
@@ -138,7 +137,7 @@ async function findBlocks(
   uploadId: string,
   signal: AbortSignal | undefined,
 ): Promise<string[]> {
-  const listing = request({ operation, signal }, (abortSignal) =>
+  const listing = callAzure({ operation, signal }, (abortSignal) =>
     blob.getBlockList("uncommitted", { abortSignal }),
   );
   const begin = withoutDashes(uploadId);
@@ -162,22 +161,22 @@ async function findBlocks(
  * folder mark, and delete it. If a blob exists, its blocks are left to expire.
  */
 async function dropBlocks({ operation, blob }: BlobCall): Promise<void> {
-  const replace = (conditions: { readonly ifNoneMatch?: string }): Promise<string | undefined> =>
-    request({ operation }, async (abortSignal) => {
+  const writeEmpty = (conditions: { readonly ifNoneMatch?: string }): Promise<string | undefined> =>
+    callAzure({ operation }, async (abortSignal) => {
       const metadata = { hdi_isfolder: "true" };
       return (await blob.upload("", 0, { metadata, conditions, abortSignal })).etag;
     });
   const exists = async (): Promise<boolean> => {
-    const facts = request({ operation }, (abortSignal) => blob.getProperties({ abortSignal }));
+    const facts = callAzure({ operation }, (abortSignal) => blob.getProperties({ abortSignal }));
     return (await unlessMissing(facts)) !== undefined;
   };
-  const ifMatch = await replace({ ifNoneMatch: "*" }).catch(async (error: unknown) => {
+  const ifMatch = await writeEmpty({ ifNoneMatch: "*" }).catch(async (error: unknown) => {
     if (!SluiceError.is(error) || error.code !== "precondition_failed") throw error;
     // Azurite treats staged blocks as an existing blob
-    return (await exists()) ? undefined : replace({});
+    return (await exists()) ? undefined : writeEmpty({});
   });
   if (ifMatch === undefined) return;
-  const removal = request({ operation }, (abortSignal) =>
+  const removal = callAzure({ operation }, (abortSignal) =>
     blob.delete({ conditions: { ifMatch }, abortSignal }),
   );
   await unlessMissing(removal);

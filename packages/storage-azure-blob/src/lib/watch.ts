@@ -8,10 +8,9 @@ import {
   createEventWatch,
   type Watches,
 } from "@sluice/storage/plugin";
-import { type BlobRoot, toKey } from "./container.ts";
-import { request } from "./request.ts";
+import { type BlobRoot, callAzure, toKey } from "./blob-call.ts";
 
-const operation = "azure-blob: watch";
+const watchOperation = "azure-blob: watch";
 /** Largest batch of a storage queue. */
 const maxMessages = 32;
 
@@ -49,15 +48,16 @@ export function watchBlobs(root: BlobRoot, queue: EventQueue, pollIntervalMs: nu
     else if (isNew(change.key, change.sequencer)) feed.publish(change.key, change.kind);
   };
   const readOnce = async (feed: ChangeFeed, signal: AbortSignal): Promise<boolean> => {
-    const { receivedMessageItems: messages } = await request({ operation, signal }, (abortSignal) =>
-      queue.receiveMessages({ numberOfMessages: maxMessages, abortSignal }),
+    const { receivedMessageItems: messages } = await callAzure(
+      { operation: watchOperation, signal },
+      (abortSignal) => queue.receiveMessages({ numberOfMessages: maxMessages, abortSignal }),
     );
     for (const { messageText } of messages)
       for (const change of parseMessage(messageText, root)) publish(feed, change);
     // deleted only after publishing: what a crash or a failed delete leaves is delivered again
     await Promise.allSettled(
       messages.map(({ messageId, popReceipt }) =>
-        request({ operation, signal }, (abortSignal) =>
+        callAzure({ operation: watchOperation, signal }, (abortSignal) =>
           queue.deleteMessage(messageId, popReceipt, { abortSignal }),
         ),
       ),

@@ -15,9 +15,8 @@ import {
   unlessMissing,
   type WriteDriver,
 } from "@sluice/storage/plugin";
-import { beginCall, type BlobCall, type BlobRoot } from "./container.ts";
+import { beginCall, type BlobCall, type BlobRoot, callAzure } from "./blob-call.ts";
 import { type BlobFacts, toObjectInfo } from "./object-info.ts";
-import { request } from "./request.ts";
 
 const blockBytes = 8 * 1024 * 1024;
 const maxBlocks = 50_000;
@@ -38,7 +37,7 @@ export async function writeBlob(
   const call = beginCall(root, "write", key, options);
   const { operation, blob } = call;
   await ensureWritable(options, operation, async () => {
-    const facts = await request({ operation, signal }, (abortSignal) =>
+    const facts = await callAzure({ operation, signal }, (abortSignal) =>
       blob.getProperties({ abortSignal }),
     );
     return { etag: toStrongEtag(facts.etag) };
@@ -68,7 +67,7 @@ function createBlobDriver(
     const id = Buffer.from(writerId + String(ids.length).padStart(12, "0")).toString("base64");
     ids.push(id);
     return repeat(() =>
-      request(upload, (abortSignal) =>
+      callAzure(upload, (abortSignal) =>
         blob.stageBlock(id, block, block.byteLength, { abortSignal }),
       ),
     );
@@ -122,7 +121,7 @@ export function toBuffer({ buffer, byteOffset, byteLength }: Uint8Array): Buffer
 }
 
 /** Metadata key with the id of the writer, by which a retry of a conditional write recognizes its own blob. */
-const mark = "sluice_write";
+const writerIdKey = "sluice_write";
 
 interface PublishConditions {
   readonly ifMatch?: string;
@@ -152,20 +151,20 @@ export async function publishBlob(
 ): Promise<BlobFacts> {
   const { ifMatch, ifNoneMatch } = conditions;
   const isConditional = ifMatch !== undefined || ifNoneMatch !== undefined;
-  const metadata = { [mark]: writerId };
+  const metadata = { [writerIdKey]: writerId };
   const publish = async (): Promise<BlobFacts> => {
-    const publication = request(upload, (abortSignal) =>
+    const publication = callAzure(upload, (abortSignal) =>
       send({ conditions, blobHTTPHeaders, abortSignal, ...(isConditional && { metadata }) }),
     );
     const facts = await asPrecondition({ ifMatch }, operation, publication);
     // a response without an etag is not from Azure
     if (facts.etag) return facts;
-    throw new SluiceError("unavailable", `${operation}: the answer does not name the blob`);
+    throw new SluiceError("unavailable", `${operation}: the response has no ETag`);
   };
   const find = async (): Promise<BlobFacts | undefined> => {
-    const facts = request(upload, (abortSignal) => blob.getProperties({ abortSignal }));
+    const facts = callAzure(upload, (abortSignal) => blob.getProperties({ abortSignal }));
     const blobFacts = await unlessMissing(facts);
-    return blobFacts?.metadata?.[mark] === writerId ? blobFacts : undefined;
+    return blobFacts?.metadata?.[writerIdKey] === writerId ? blobFacts : undefined;
   };
   return isConditional ? publishOnce(repeat, publish, find) : repeat(publish);
 }

@@ -139,17 +139,19 @@ export function withSluice(
     if (call?.method === LISTEN_METHOD) return listen(request, call, mcpOptions, exchange);
     if (call && mayNeedSignIn(call.method))
       return callWithSignIn(request, call, mcpOptions, exchange);
-    // an `initialize` or the end of a session
+    const isOpening = call?.method === "initialize";
+    const isEnding = request.method === "DELETE";
     const admission =
-      call || request.method === "DELETE"
+      isOpening || isEnding
         ? await admitSessionRequest(sluice, request, mcpOptions?.authInfo)
         : undefined;
     if (admission?.refusal) return admission.refusal;
     if (admission) exchange.sessionOwner = admission.owner;
     const response = boundResponse(await handler.fetch(request, mcpOptions), exchange);
-    if (call) sessions.remember(call, response.headers.get("mcp-session-id"), admission?.owner);
+    if (isOpening)
+      sessions.remember(call, response.headers.get("mcp-session-id"), admission?.owner);
     const sessionId = request.headers.get("mcp-session-id");
-    if (request.method === "DELETE" && sessionId !== null && response.ok) {
+    if (isEnding && sessionId !== null && response.ok) {
       sessions.forget(sessionId);
       await sluice.endSession(sessionId);
     }

@@ -1,7 +1,7 @@
 import type { Sluice } from "@sluice/server";
 import { conditionFields, problem, type Reply } from "@sluice/server/internal";
 import { allowOf, routesBelow, type CorsTerms, type Routes } from "../endpoint/router.ts";
-import type { PlainRequest } from "../endpoint/plain-route.ts";
+import { callerOfPlain, type PlainRequest } from "../endpoint/plain-route.ts";
 
 /**
  * The routes below `<endpoint>/streams/` and `<endpoint>/d/`, for a Sluice whose endpoint this process sees at `base`.
@@ -15,13 +15,10 @@ export function createDownloadRoutes(sluice: Sluice, base: string): Routes {
     if (method !== "GET" && method !== "HEAD")
       return Promise.resolve(problem(405, { headers: ["Allow", allowOf(linkCors)] }));
     return sluice.host.redeem({
+      ...callerOfPlain(request),
       method,
       token,
       kind,
-      header: (name) => request.header(name),
-      address: request.address,
-      authInfo: request.authInfo,
-      sessionId: request.header("mcp-session-id"),
       signal: request.signal,
     });
   }

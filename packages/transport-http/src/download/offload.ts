@@ -43,7 +43,7 @@ export class Offload {
   }
 
   /** Whether a request came through the proxy. Takes the secret off it: handlers behind have no use for it. */
-  takeSecret(req: IncomingMessage): boolean {
+  cameThroughProxy(req: IncomingMessage): boolean {
     const secretHeader = req.headers[OFFLOAD_HEADER];
     delete req.headers[OFFLOAD_HEADER];
     return (
@@ -59,7 +59,7 @@ export class Offload {
     file: FileRegion,
   ): Promise<string[] | undefined> {
     const name = nameIn(this.#folder, file.path);
-    if (name === undefined || !nginxReadsAlike(req, reply) || !(await isSameFile(file, reply)))
+    if (name === undefined || !nginxAgrees(req, reply) || !(await isSameFile(file, reply)))
       return undefined;
     const target = this.#prefix + name.split(sep).map(encodeURIComponent).join("/");
     return [...headersForNginx(reply), "Content-Length", "0", "X-Accel-Redirect", target];
@@ -85,7 +85,7 @@ function nameIn(folder: string, path: string | undefined): string | undefined {
  * Whether nginx, which evaluates conditions and ranges again, is certain to send the same reply. Otherwise this process
  * sends the bytes.
  */
-function nginxReadsAlike({ headers }: IncomingMessage, reply: Reply): boolean {
+function nginxAgrees({ headers }: IncomingMessage, reply: Reply): boolean {
   // without an entity tag of its own nginx fails every If-Match; the dates are those of the file
   if (headers["if-match"] ?? headers["if-modified-since"] ?? headers["if-unmodified-since"])
     return false;

@@ -27,9 +27,9 @@ export interface Outflow {
    * Writes a chunk. `done` is called once the memory of the chunk is no longer in use (true), or if it may still be
    * (false); pass a new function for each chunk.
    */
-  write(chunk: Uint8Array, done: (flushed: boolean) => void): void;
+  write(chunk: Uint8Array, done: (isFree: boolean) => void): void;
   /** Waits until fewer than `count` chunks are under way, or the connection is gone. */
-  fewerThan(count: number): Promise<void>;
+  untilFewerThan(count: number): Promise<void>;
   /** Ends the response, with a last chunk if there is one, and waits for it to be taken. */
   end(chunk?: Uint8Array): Promise<void>;
   /** Takes every listener and timer away. Call it last. */
@@ -46,7 +46,7 @@ export function createOutflow(
   { mayPause = false }: { readonly mayPause?: boolean } = {},
 ): Outflow {
   const { idleMs = 45_000, minBytesPerSecond } = options;
-  const pending = new Set<(flushed: boolean) => void>();
+  const pending = new Set<(isFree: boolean) => void>();
   let isBroken = res.destroyed;
   let isFinished = false;
   let sentBytes = 0;
@@ -54,7 +54,7 @@ export function createOutflow(
   let brokenListener: (() => void) | undefined;
 
   const giveUp = (): void => void res.destroy();
-  const reader = new ReaderWatch({
+  const watch = new ReaderWatch({
     graceMs: idleMs,
     minBytesPerSecond,
     socket: () => res.socket ?? undefined,
@@ -84,7 +84,7 @@ export function createOutflow(
   };
   res.setTimeout(sourceMs, onTimeout);
 
-  function begin(done: (flushed: boolean) => void, bytes: number): void {
+  function track(done: (isFree: boolean) => void, bytes: number): void {
     pending.add(done);
     sentBytes += bytes;
   }
@@ -109,25 +109,25 @@ export function createOutflow(
       if (isBroken) listener();
     },
     write(chunk, done) {
-      begin(done, chunk.byteLength);
+      track(done, chunk.byteLength);
       res.write(chunk, (error) => {
         if (error) isBroken = true;
         if (pending.delete(done)) done(true);
         news.notify();
       });
-      reader.begin();
+      watch.begin();
     },
-    fewerThan: (count) => waitWhile(() => pending.size >= count),
+    untilFewerThan: (count) => waitWhile(() => pending.size >= count),
     async end(chunk) {
-      begin(lastChunk, chunk?.byteLength ?? 0);
+      track(lastChunk, chunk?.byteLength ?? 0);
       // ended already when the whole response was sent at once and is still on its way
       if (!res.writableEnded) res.end(chunk);
-      reader.begin();
+      watch.begin();
       await waitWhile(() => !isFinished);
       pending.delete(lastChunk);
     },
     dispose() {
-      reader.close();
+      watch.close();
       res.off("close", onClose);
       res.off("finish", onFinish);
       res.off("timeout", onTimeout);

@@ -51,13 +51,13 @@ const turns = new ChunkTurns(2);
 
 /**
  * Sends a region of a file and ends the response. At most two buffers are in flight while a third fills; a small buffer
- * is the only one. Calls `begin` once, before the first chunk. The last chunk leaves after `verify`, so that a file
+ * is the only one. Calls `writeHead` once, before the first chunk. The last chunk leaves after `verify`, so that a file
  * that changed never looks complete. Rejects if the file breaks; `outflow.isBroken` tells that the reader disconnected.
  */
 export async function pumpFile(
   region: FileRegion,
   outflow: Outflow,
-  { pool, begin }: { readonly pool: BufferLender; readonly begin: () => void },
+  { pool, writeHead }: { readonly pool: BufferLender; readonly writeHead: () => void },
 ): Promise<void> {
   const { fd, start, end } = region;
   let position = start;
@@ -72,14 +72,14 @@ export async function pumpFile(
       await readFully(fd, buffer, wantedBytes, position);
       position += wantedBytes;
       if (position === end) await region.verify();
-      if (position - wantedBytes === start) begin();
+      if (position - wantedBytes === start) writeHead();
     } catch (error) {
       loan.release();
       throw error;
     }
     const chunk = wantedBytes === buffer.length ? buffer : buffer.subarray(0, wantedBytes);
     const waitedFrom = performance.now();
-    await outflow.fewerThan(2);
+    await outflow.untilFewerThan(2);
     if (outflow.isBroken) return loan.release();
     if (position === end) {
       await outflow.end(chunk);
@@ -87,9 +87,9 @@ export async function pumpFile(
       else loan.release();
       return;
     }
-    outflow.write(chunk, (flushed) => (flushed ? loan.release() : loan.forget()));
+    outflow.write(chunk, (isFree) => (isFree ? loan.release() : loan.forget()));
     // small buffers mean many readers, or a slow one: then only one buffer is in use
-    if (buffer.length <= smallestChunkBytes) await outflow.fewerThan(1);
+    if (buffer.length <= smallestChunkBytes) await outflow.untilFewerThan(1);
     chunkBytes =
       performance.now() - waitedFrom > slowMs
         ? smallestChunkBytes

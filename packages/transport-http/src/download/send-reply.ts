@@ -1,7 +1,13 @@
 import type { ServerResponse } from "node:http";
-import { type Lending, SluiceError } from "@sluice/core";
+import type { Lending } from "@sluice/core";
 import { flowOf } from "@sluice/core/internal";
-import { discardReply, problemOf, type Reply, type ReplyTransfer } from "@sluice/server/internal";
+import {
+  discardReply,
+  ensurePromisedBytes,
+  problemOf,
+  type Reply,
+  type ReplyTransfer,
+} from "@sluice/server/internal";
 import { type BufferLender, BufferPool } from "./buffer-pool.ts";
 import type { Offload } from "./offload.ts";
 import { createOutflow, type Outflow, type OutflowOptions } from "./outflow.ts";
@@ -36,7 +42,8 @@ export function sendReply(
     // most small responses end here, and wait for nothing
     if (transfer?.source.bytes && sendAtOnce(res, reply, transfer)) return noWait;
   } catch (error) {
-    discardReply(reply, error);
+    transfer!.end({ outcome: "failed", bytes: 0, error });
+    if (!res.headersSent) return sendReply(res, problemOf(error));
     res.destroy();
     return noWait;
   }
@@ -49,7 +56,7 @@ async function sendRest(res: ServerResponse, reply: Reply, options: SendOptions)
   try {
     const { transfer } = reply;
     if (transfer) return await sendTransfer(res, { ...reply, transfer }, options);
-    writeHead(res, reply);
+    writeReplyHead(res, reply);
     if (options.beforeEnd) {
       if (reply.text === undefined) res.flushHeaders();
       else res.write(reply.text);
@@ -74,15 +81,15 @@ async function sendTransfer(
   const { file, bytes } = source;
   const outflow = createOutflow(res, options);
   let hasBegun = false;
-  const begin = (): void => {
+  const writeHead = (): void => {
     hasBegun = true;
-    writeHead(res, reply);
+    writeReplyHead(res, reply);
   };
   try {
     const headers = file && (await options.offload?.headersFor(res.req, reply, file));
     if (headers) {
       hasBegun = true;
-      writeHead(res, { status: reply.status, headers });
+      writeReplyHead(res, { status: reply.status, headers });
       await outflow.end();
       if (outflow.isBroken) return transfer.end({ outcome: "aborted", bytes: 0 });
       return transfer.end({ outcome: "offloaded", bytes: file.end - file.start });
@@ -90,12 +97,12 @@ async function sendTransfer(
     // sendAtOnce has written them already: this only waits until the network has taken them
     if (bytes) await outflow.end(bytes);
     else if (file && file.end > file.start)
-      await pumpFile(file, outflow, { pool: sharedPool, begin });
+      await pumpFile(file, outflow, { pool: sharedPool, writeHead });
     else
       await pumpBody(source.body, outflow, {
         bytes: transfer.promisedBytes,
         pool: sharedPool,
-        begin,
+        writeHead,
       });
     const outcome = outflow.isBroken ? "aborted" : "complete";
     transfer.end({ outcome, bytes: outflow.sentBytes });
@@ -123,9 +130,8 @@ export async function untilTaken(res: ServerResponse, options: OutflowOptions): 
  */
 function sendAtOnce(res: ServerResponse, reply: Reply, transfer: ReplyTransfer): boolean {
   const bytes = transfer.source.bytes!;
-  if (transfer.promisedBytes !== undefined && transfer.promisedBytes !== bytes.byteLength)
-    throw new RangeError("http: the bytes in memory do not have the promised size");
-  writeHead(res, reply);
+  ensurePromisedBytes(bytes.byteLength, transfer.promisedBytes, { hasEnded: true });
+  writeReplyHead(res, reply);
   const { socket } = res;
   res.end(bytes);
   if (!socket || socket.destroyed || socket.writableLength > 0) return false;
@@ -134,7 +140,7 @@ function sendAtOnce(res: ServerResponse, reply: Reply, transfer: ReplyTransfer):
 }
 
 /** Writes the head of a reply. Headers that middleware has set stay, except `X-Powered-By`. */
-function writeHead(res: ServerResponse, { status, headers }: Reply): void {
+function writeReplyHead(res: ServerResponse, { status, headers }: Reply): void {
   if (res.hasHeader("x-powered-by")) res.removeHeader("x-powered-by");
   res.writeHead(status, headers as string[]);
 }
@@ -145,7 +151,7 @@ interface BodyPump {
   /** Memory for a source that can read into it. */
   readonly pool: BufferLender;
   /** Called once, before the first chunk or the end. */
-  readonly begin: () => void;
+  readonly writeHead: () => void;
 }
 
 /**
@@ -155,7 +161,7 @@ interface BodyPump {
 export async function pumpBody(
   body: ReadableStream<Uint8Array>,
   outflow: Outflow,
-  { bytes, pool, begin }: BodyPump,
+  { bytes, pool, writeHead }: BodyPump,
 ): Promise<void> {
   const flow = flowOf(body);
   const memory = createLentMemory(pool);
@@ -167,28 +173,20 @@ export async function pumpBody(
     if (outflow.isBroken) flow.cancel();
     // Node never reports an empty chunk as taken
     if (outflow.isBroken || chunk.byteLength === 0) return release?.();
-    if (received === 0) begin();
+    if (received === 0) writeHead();
     received += chunk.byteLength;
-    if (bytes !== undefined && received > bytes)
-      throw new SluiceError(
-        "corrupt",
-        `http: the source gave more than its promised ${bytes} bytes`,
-      );
+    ensurePromisedBytes(received, bytes, { hasEnded: false });
     // a new function for each chunk: the outflow identifies chunks by it, and chunks of one block share their `release`
     outflow.write(chunk, () => release?.());
-    return outflow.pendingChunks < 2 ? undefined : outflow.fewerThan(2);
+    return outflow.pendingChunks < 2 ? undefined : outflow.untilFewerThan(2);
   }
 
   outflow.onBroken(() => flow.cancel());
   try {
     await flow.pump(send, memory.lending);
     if (outflow.isBroken) return;
-    if (bytes !== undefined && received < bytes)
-      throw new SluiceError(
-        "interrupted",
-        `http: the source ended at ${received} of ${bytes} bytes`,
-      );
-    if (received === 0) begin();
+    ensurePromisedBytes(received, bytes, { hasEnded: true });
+    if (received === 0) writeHead();
     await outflow.end();
     isSent = !outflow.isBroken;
   } catch (error) {
@@ -196,7 +194,7 @@ export async function pumpBody(
     // a source that was cancelled because its reader disconnected has not failed
     if (!outflow.isBroken) throw error;
   } finally {
-    memory.end(isSent);
+    memory.giveBack(isSent);
   }
 }
 
@@ -204,7 +202,7 @@ export async function pumpBody(
 interface LentMemory {
   readonly lending: Lending;
   /** Returns them. Pass `false` while the network may still be reading from them. */
-  end(isIdle: boolean): void;
+  giveBack(isReusable: boolean): void;
 }
 
 /** A large buffer, or a small one while there are no others. */
@@ -223,9 +221,9 @@ export function createLentMemory(pool: BufferLender): LentMemory {
 
   return {
     lending: { blocks, blockBytes, allocate },
-    end(isIdle) {
+    giveBack(isReusable) {
       for (const loan of loans) {
-        if (isIdle) loan.release();
+        if (isReusable) loan.release();
         else loan.forget();
       }
     },

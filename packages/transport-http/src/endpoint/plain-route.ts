@@ -1,4 +1,5 @@
 import type { AuthInfo } from "@modelcontextprotocol/server";
+import type { Caller } from "@sluice/server";
 
 /** A request as plain values, so that no transport has to build web objects. */
 export interface PlainRequest {
@@ -32,3 +33,13 @@ export interface RequestBody {
 
 /** Takes a chunk; a promise means that the next one has to wait for it. */
 export type TakeChunk = (chunk: Uint8Array) => Promise<void> | undefined;
+
+/** The caller that a request names. */
+export function callerOfPlain(request: PlainRequest): Caller {
+  return {
+    header: (name) => request.header(name),
+    address: request.address,
+    authInfo: request.authInfo,
+    sessionId: request.header("mcp-session-id"),
+  };
+}

@@ -62,7 +62,7 @@ export function createRoutedHandler(router: EndpointRouter, answer: AnswerReques
         await route.answer(plainOf(request, mcpOptions?.authInfo, exchange)),
         cors,
       );
-    dropRequestId(request);
+    dropFetchRequestHeader(request);
     exchange.route = route;
     // a second pass, which finds the route
     return withCors(await answerRouted(request, mcpOptions, exchange), cors);
@@ -93,7 +93,7 @@ export function addRoutes(handler: SluiceHandler, routes: Routes): SluiceHandler
 }
 
 /** Takes off the header that leads to a shared request. Where headers are immutable, no request is shared. */
-function dropRequestId({ headers }: Request): void {
+function dropFetchRequestHeader({ headers }: Request): void {
   try {
     headers.delete(SHARED_REQUEST_HEADER);
   } catch {}

@@ -1,5 +1,10 @@
 import { definedMembers, type LooseRequest, type RpcId } from "@sluice/core/internal";
-import type { Reply, ReplyTransfer, RpcFault } from "@sluice/server/internal";
+import {
+  ensurePromisedBytes,
+  type Reply,
+  type ReplyTransfer,
+  type RpcFault,
+} from "@sluice/server/internal";
 
 /** What a layer answers: a web response, or the reply that {@link toResponse} would make one of. */
 export type LayerAnswer = Response | Reply;
@@ -40,26 +45,22 @@ function bodyOf(transfer: ReplyTransfer): ReadableStream<Uint8Array> {
   let reader: ReadableStreamDefaultReader<Uint8Array> | undefined;
   let sentBytes = 0;
   const { promisedBytes } = transfer;
-  const fail = (error: unknown): never => {
-    transfer.end({ outcome: "failed", bytes: sentBytes, error });
-    throw error;
-  };
   return new ReadableStream<Uint8Array>(
     {
       async pull(controller) {
         reader ??= transfer.source.body.getReader();
-        const { done, value } = await reader.read().catch(fail);
-        if (!done) {
-          sentBytes += value.byteLength;
-          if (promisedBytes === undefined || sentBytes <= promisedBytes)
-            return controller.enqueue(value);
-          void reader.cancel().catch(() => {});
-          return fail(
-            new Error(`http: the source gave more than the promised ${promisedBytes} bytes`),
-          );
+        try {
+          const { done, value } = await reader.read();
+          const receivedBytes = sentBytes + (value?.byteLength ?? 0);
+          ensurePromisedBytes(receivedBytes, promisedBytes, { hasEnded: done });
+          if (value) controller.enqueue(value);
+          sentBytes = receivedBytes;
+          if (!done) return;
+        } catch (error) {
+          reader.cancel(error).catch(() => {});
+          transfer.end({ outcome: "failed", bytes: sentBytes, error });
+          throw error;
         }
-        if (promisedBytes !== undefined && sentBytes < promisedBytes)
-          fail(new Error(`http: the source gave ${sentBytes} of ${promisedBytes} promised bytes`));
         transfer.end({ outcome: "complete", bytes: sentBytes });
         controller.close();
       },

@@ -30,7 +30,7 @@ function isWithin({ pathname }: URL, base: string): boolean {
 }
 
 /** Sets `exchange.next`, which passes the request on to the app's handlers and captures their response. */
-export function callNext(
+export function offerNext(
   exchange: HttpExchange,
   { req, res, next }: { req: NodeRequest; res: ServerResponse; next: () => void },
 ): void {
@@ -46,14 +46,14 @@ export function callNext(
     const answer = await response;
     if (!isKnown && req.auth)
       throw new TypeError(
-        "createHandler: access tokens are verified behind it, so that it cannot tell whose a session is: give the middleware to toNodeHandler as `authenticate`",
+        "createHandler: access tokens are verified after this handler, so it cannot know the owner of a session; pass the middleware to toNodeHandler as `authenticate`",
       );
     return answer;
   };
 }
 
 /** Takes the header that leads to a request off what a client sent: it could lead to the request of another client. */
-export function dropRequestId(req: NodeRequest): void {
+export function dropSharedRequestHeader(req: NodeRequest): void {
   if (req.headers[SHARED_REQUEST_HEADER] !== undefined && !NodeExchange.find(req)?.isShared)
     setHeader(req, SHARED_REQUEST_HEADER, null);
 }

@@ -21,7 +21,7 @@ export const smallJsonBytes: number = 256 * 1024;
  * The account of what requests of one handler have beyond {@link smallJsonBytes}: 16 MiB for one client and 64 MiB for
  * all; each byte counts from its arrival until the response is closed. A request that is alone may have more.
  */
-export function largeJsonAccount(): (
+export function createLargeJsonLeases(): (
   res: ServerResponse,
   client: HttpClient | undefined,
 ) => ByteLease {
@@ -40,7 +40,7 @@ export type AnswerNotes = Required<Pick<RequestNotes, "sentListener">> & {
 };
 
 /** The account of one handler: opens the part of one response, which is given back when it is closed. */
-export function unsentAccount(
+export function createUnsentLeases(
   limits: ClientLimits | undefined,
 ): (res: ServerResponse, client: HttpClient | undefined) => AnswerNotes {
   const { perPrincipal, perAddress, perProcess } = readLimits(
@@ -78,7 +78,7 @@ const mib = 2 ** 20;
  * Limits the requests in progress by address: true if one more may be answered, which counts until its
  * response is closed.
  */
-export function requestLimiter(
+export function createRequestGate(
   limit: number | undefined,
 ): (res: ServerResponse, address: string | undefined) => boolean {
   if (limit === undefined) return () => true;

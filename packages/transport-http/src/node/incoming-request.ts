@@ -18,7 +18,7 @@ interface CollectOptions {
   /** Maximum bytes of the body. */
   readonly maxBytes: number;
   /** Lease for the bytes beyond `smallJsonBytes`. */
-  readonly large: ByteLease;
+  readonly excess: ByteLease;
 }
 
 /** Too many large bodies are in progress: of this client (429), or of all (503). */
@@ -44,11 +44,11 @@ export class BodyTooLargeError extends Error {
  */
 export async function toCollectedRequest(
   req: IncomingMessage,
-  { target, signal, maxBytes, large }: CollectOptions,
+  { target, signal, maxBytes, excess }: CollectOptions,
 ): Promise<CollectedRequest> {
   const { host = req.headers[":authority"] ?? "localhost" } = req.headers;
   if (Number(req.headers["content-length"]) > maxBytes) throw new BodyTooLargeError();
-  const pieces = await collect(req, { maxBytes, large });
+  const pieces = await collect(req, { maxBytes, excess });
   // most calls come in one piece
   const body = pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces);
   const request = new Request(`http://${String(host)}${target}`, {
@@ -63,7 +63,7 @@ export async function toCollectedRequest(
 /** The pieces of a body. One that is too large leaves the connection open, so that its sender hears of it. */
 function collect(
   req: IncomingMessage,
-  { maxBytes, large }: Pick<CollectOptions, "maxBytes" | "large">,
+  { maxBytes, excess }: Pick<CollectOptions, "maxBytes" | "excess">,
 ): Promise<Uint8Array[]> {
   return new Promise((resolve, reject) => {
     const pieces: Uint8Array[] = [];
@@ -83,7 +83,7 @@ function collect(
       bytes += piece.byteLength;
       if (bytes > maxBytes) return fail(new BodyTooLargeError());
       try {
-        large.add(Math.max(0, Math.min(piece.byteLength, bytes - smallJsonBytes)));
+        excess.add(Math.max(0, Math.min(piece.byteLength, bytes - smallJsonBytes)));
       } catch (error) {
         return fail(new BusyError(error));
       }

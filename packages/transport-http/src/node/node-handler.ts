@@ -19,7 +19,7 @@ import { createClientAddress } from "@sluice/server/internal/node";
 import { createBearerCheck } from "./bearer.ts";
 import { ensureHandler } from "../endpoint/ensure-arguments.ts";
 import { defaultMaxBodySize, tooLarge } from "../endpoint/json-body.ts";
-import { callNext, dropRequestId, isOutsideEndpoint } from "./call-next.ts";
+import { offerNext, dropSharedRequestHeader, isOutsideEndpoint } from "./call-next.ts";
 import { wireOf } from "./captured-answer.ts";
 import {
   admit,
@@ -37,9 +37,9 @@ import type { NodeRequest } from "./node-request.ts";
 import { askHandler, withCors } from "../endpoint/routed-handler.ts";
 import { Connection, startInOrder } from "./connection.ts";
 import {
-  largeJsonAccount,
-  requestLimiter,
-  unsentAccount,
+  createLargeJsonLeases,
+  createRequestGate,
+  createUnsentLeases,
   type HttpClient,
 } from "./handler-limits.ts";
 import { sendReply, type SendOptions } from "../download/send-reply.ts";
@@ -131,13 +131,13 @@ export function toNodeHandler(
   const { proxyHops = 0, addressOf } = handler.router?.clients ?? {};
   const readAddress = createClientAddress(proxyHops);
   const { perAddress } = readLimits("toNodeHandler: requests", requests, noRequestLimits);
-  const mayAnswer = requestLimiter(perAddress);
-  const openUnsent = unsentAccount(bufferedBytes);
-  const openLarge = largeJsonAccount();
+  const mayAnswer = createRequestGate(perAddress);
+  const openUnsent = createUnsentLeases(bufferedBytes);
+  const openExcess = createLargeJsonLeases();
   const offload = offloadOptions && new Offload(offloadOptions);
 
   async function serve(req: NodeRequest, res: ServerResponse, next: unknown): Promise<void> {
-    dropRequestId(req);
+    dropSharedRequestHeader(req);
     const target = req.originalUrl ?? req.url ?? "/";
     if (handler.isFront && handler.router) {
       if (typeof next !== "function") throw missingNext();
@@ -146,10 +146,12 @@ export function toNodeHandler(
     const address = readAddress(req);
     const plain = new NodePlainRequest(req, { target, address });
     const client = addressOf ? addressOf(plain) : address;
-    if (!mayAnswer(res, client)) return answer(req, res, { reply: busy(), sending: {} });
-    const sending = offload?.takeSecret(req) ? { ...outflowOptions, offload } : outflowOptions;
+    if (!mayAnswer(res, client)) return sendAndClose(req, res, { reply: busy(), sending: {} });
+    const sending = offload?.cameThroughProxy(req)
+      ? { ...outflowOptions, offload }
+      : outflowOptions;
     const admission = admissionOf(req, plain);
-    if (admission.reply) return answer(req, res, { reply: admission.reply, sending });
+    if (admission.reply) return sendAndClose(req, res, { reply: admission.reply, sending });
     const { route, cors } = admission;
     const isKnown =
       !authenticate ||
@@ -158,9 +160,10 @@ export function toNodeHandler(
     if (!isKnown) return;
     if (route.answer) {
       const reply = withHeaders(await route.answer(plain), cors);
-      return answer(req, res, { reply, sending });
+      return sendAndClose(req, res, { reply, sending });
     }
-    if (unknownToFetch.has(plain.method)) return answer(req, res, { reply: refuseMethod, sending });
+    if (unknownToFetch.has(plain.method))
+      return sendAndClose(req, res, { reply: refuseMethod, sending });
 
     const closing = new AbortController();
     res.once("close", () => {
@@ -177,7 +180,7 @@ export function toNodeHandler(
         target,
         signal,
         maxBytes: maxRequestBodySize,
-        large: openLarge(res, clientOf(req, client)),
+        excess: openExcess(res, clientOf(req, client)),
       }));
     else request = await toWebRequest(unmounted(req), parsedBody, { signal, maxRequestBodySize });
     const { unsent, sentListener } = openUnsent(res, clientOf(req, client));
@@ -187,7 +190,7 @@ export function toNodeHandler(
     res.once("close", shareRequest(request));
     // the layers inside rely on it and do not route again
     if (handler.router) exchange.route = route;
-    if (handler.isFront) callNext(exchange, { req, res, next: next as () => void });
+    if (handler.isFront) offerNext(exchange, { req, res, next: next as () => void });
     const mcpOptions = definedMembers({ authInfo: req.auth || undefined, parsedBody });
     const answered = withCors(await askHandler(handler, request, mcpOptions, exchange), cors);
     const wire = wireOf(res);
@@ -227,7 +230,7 @@ export function toNodeHandler(
         const wire = wireOf(res);
         if (status === 500 && !res.destroyed) onError(error);
         if (wire.headersSent) wire.destroy();
-        else void answer(req, wire, { reply: faultReply(status), sending: outflowOptions });
+        else void sendAndClose(req, wire, { reply: faultReply(status), sending: outflowOptions });
       });
     });
   };
@@ -246,7 +249,7 @@ function busy(): Reply {
 }
 
 /** Sends a reply, and closes the connection if the body of the request was not read to its end. */
-function answer(
+function sendAndClose(
   req: NodeRequest,
   res: ServerResponse,
   { reply, sending }: { reply: Reply; sending: SendOptions },

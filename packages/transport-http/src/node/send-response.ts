@@ -87,7 +87,7 @@ async function writePieces(chunk: Uint8Array, outflow: Outflow, unsent: ByteLeas
   for (let at = 0; at < chunk.byteLength && !outflow.isBroken; at += pieceBytes) {
     const piece = chunk.subarray(at, at + pieceBytes);
     outflow.write(piece, () => unsent.sub(piece.byteLength));
-    await outflow.fewerThan(2);
+    await outflow.untilFewerThan(2);
   }
 }
 

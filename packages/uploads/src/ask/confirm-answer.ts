@@ -123,7 +123,7 @@ export class AnswerConfirmation {
         const { uploadId } = expected.get(name)!;
         const unnamed = isFromPage ? "remove" : "refuse";
         const confirm = () => slots.confirm(principal, uploadId, claims, { signal, unnamed });
-        confirmed.set(name, await retryWhileScanning(confirm, until, signal));
+        confirmed.set(name, await retryWhileUnavailable(confirm, until, signal));
       }
     } catch (error) {
       const files = [...confirmed.values()].flat();
@@ -167,7 +167,7 @@ const scannerMs = 45_000;
 /** How long a storage may be down before the files of an answer are given up. */
 const outageMs = 10_000;
 
-async function retryWhileScanning<T>(
+async function retryWhileUnavailable<T>(
   confirm: () => Promise<T>,
   until = Infinity,
   signal: AbortSignal,

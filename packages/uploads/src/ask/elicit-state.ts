@@ -2,7 +2,7 @@ import type { Principal, SluiceError } from "@sluice/core";
 import { createTextSealer, definedMembers, type TextSealer } from "@sluice/core/internal";
 import type { Host } from "@sluice/server/internal";
 import { z } from "zod/v4";
-import { isPut } from "../slots/put-once.ts";
+import { tryPut } from "../slots/put-once.ts";
 import type { Slot } from "../slots/slots.ts";
 import { uploadError } from "../slots/upload-error.ts";
 import type { Fields } from "../elicitation/fields.ts";
@@ -54,7 +54,7 @@ export class QuestionStates {
       throw uploadError("expired", "the question has expired; call the tool again");
     const { owner = "" } = context;
     const times = { now, expiresAt: state.expiresAt, owner };
-    if (!(await isPut(this.#host.stores.state, `elicitation-${id}`, new Uint8Array(), times)))
+    if (!(await tryPut(this.#host.stores.state, `elicitation-${id}`, new Uint8Array(), times)))
       throw foreign();
     return { ...state, ...definedMembers({ pageId }) };
   }

@@ -96,7 +96,7 @@ async function detectKind(
       name,
       declaredType,
       bytes,
-      marked: new Set([...supportedMimeTypes].map(canonicalType)),
+      signatureTypes: new Set([...supportedMimeTypes].map(canonicalType)),
       // a name without a dot is looked up as an extension
       typeOfExtension: (extension) => mime.getType(`.${extension}`),
     },

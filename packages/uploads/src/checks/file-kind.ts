@@ -3,7 +3,7 @@ import { canonicalType, parseMediaType } from "@sluice/core/internal";
 import { RefusedFile } from "../slots/upload-error.ts";
 import type { FirstBytes } from "./first-bytes.ts";
 import {
-  hasMark,
+  hasSignature,
   isContainer,
   isHarmless,
   isMedia,
@@ -21,7 +21,7 @@ export interface KindClues {
   readonly declaredType: string | undefined;
   readonly bytes: FirstBytes;
   /** Types whose signatures are known. */
-  readonly marked: ReadonlySet<string>;
+  readonly signatureTypes: ReadonlySet<string>;
   /** Type of an extension. */
   readonly typeOfExtension: (extension: string) => string | null;
 }
@@ -40,13 +40,13 @@ export interface FileKind {
  * that is of none of them, and when name, declared type and bytes do not agree.
  */
 export function judgeKind(clues: KindClues, accept: readonly string[]): FileKind {
-  const declaration = toldOf(clues);
+  const verdict = weighClues(clues);
   return accept.length === 0 || accept.includes("*/*")
-    ? anyKind(clues, declaration)
-    : askedKind(clues, declaration, accept);
+    ? anyKind(clues, verdict)
+    : askedKind(clues, verdict, accept);
 }
 
-interface Told {
+interface Verdict {
   /** Claimed types that the bytes contradict. */
   readonly denied: readonly string[];
   readonly type: string;
@@ -54,11 +54,17 @@ interface Told {
   readonly containers: readonly string[];
 }
 
-function toldOf({ name = "", declaredType, bytes, marked, typeOfExtension }: KindClues): Told {
+function weighClues({
+  name = "",
+  declaredType,
+  bytes,
+  signatureTypes,
+  typeOfExtension,
+}: KindClues): Verdict {
   const essence = parseMediaType(declaredType)?.essence ?? unknownType;
   const ownType = essence === unknownType ? undefined : canonicalType(essence);
   const namedTypes = typesOfName(name, bytes.text !== undefined, typeOfExtension);
-  const agrees = (type: string): boolean => mayBe(type, bytes, marked);
+  const agrees = (type: string): boolean => mayBe(type, bytes, signatureTypes);
   const isNameTrue = namedTypes.length === 0 || namedTypes.some(agrees);
   // browsers declare what the extension means, or one of its meanings
   const isDeclarationTrue =
@@ -84,15 +90,17 @@ function toldOf({ name = "", declaredType, bytes, marked, typeOfExtension }: Kin
 function mayBe(
   type: string,
   { type: found, isWeak, text }: FirstBytes,
-  marked: ReadonlySet<string>,
+  signatureTypes: ReadonlySet<string>,
 ): boolean {
-  const isMarked = hasMark(type, marked);
-  if (found !== undefined && mayBegin(type, found, isMarked)) return true;
+  const hasOwnSignature = hasSignature(type, signatureTypes);
+  if (found !== undefined && mayBegin(type, found, hasOwnSignature)) return true;
   if (found !== undefined && !isWeak) return false;
-  return text === undefined ? !isMarked : isText(type) || !(isMarked || isMedia(type));
+  return text === undefined
+    ? !hasOwnSignature
+    : isText(type) || !(hasOwnSignature || isMedia(type));
 }
 
-function anyKind({ bytes }: KindClues, { denied, type }: Told): FileKind {
+function anyKind({ bytes }: KindClues, { denied, type }: Verdict): FileKind {
   const { type: found = unknownType, isScript } = bytes;
   const runs = isProgram(found) && !bytes.isWeak;
   // archives of programs begin like any other
@@ -111,10 +119,9 @@ function isPassive(type: string): boolean {
 
 function askedKind(
   { name = "", bytes }: KindClues,
-  told: Told,
+  { denied, type, containers }: Verdict,
   accept: readonly string[],
 ): FileKind {
-  const { denied, type, containers } = told;
   const { type: found = unknownType, text } = bytes;
   if (denied.length > 0) {
     const what = found === unknownType ? "does not begin like one" : `is ${found}`;

@@ -28,11 +28,11 @@ export async function readFirstBytes(head: Uint8Array, findType: FindType): Prom
   }
   const type = await typeOfBytes(head, findType);
   if (type === undefined) return { isWeak: false, isScript };
-  return { type, isWeak: weakMarks.has(type), isScript };
+  return { type, isWeak: weakSignatures.has(type), isScript };
 }
 
 /** Types that are known by one or two bytes, or by some that other files have, too. */
-const weakMarks: ReadonlySet<string> = new Set([
+const weakSignatures: ReadonlySet<string> = new Set([
   "application/vnd.ms-fontobject",
   "application/x-apple-diskimage",
   "application/x-arj",
@@ -52,7 +52,7 @@ const weakMarks: ReadonlySet<string> = new Set([
 ]);
 
 async function typeOfBytes(head: Uint8Array, findType: FindType): Promise<string | undefined> {
-  const found = (await findType(head))?.mime ?? typeOfMark(head);
+  const found = (await findType(head))?.mime ?? typeOfSignature(head);
   if (found === undefined) return undefined;
   const type = canonicalType(found);
   const isReal = checks[type];
@@ -60,13 +60,13 @@ async function typeOfBytes(head: Uint8Array, findType: FindType): Promise<string
 }
 
 /** Signatures that are not in the table of `file-type`, or that it looks for beyond the beginning. */
-function typeOfMark(head: Uint8Array): string | undefined {
+function typeOfSignature(head: Uint8Array): string | undefined {
   const start = latin1(head, 0, 8);
-  const mark = marks.find(([bytes]) => start.startsWith(bytes));
-  return mark?.[1];
+  const [, type] = signatures.find(([bytes]) => start.startsWith(bytes)) ?? [];
+  return type;
 }
 
-const marks: readonly (readonly [string, string])[] = [
+const signatures: readonly (readonly [string, string])[] = [
   ["dex\n03", "application/x-dex"],
   ["BC\xc0\xde", "application/x-llvm"],
   ["\x1bLua", "application/x-lua-bytecode"],
@@ -121,11 +121,11 @@ function isMpegAudio(head: Uint8Array): boolean {
 
 /** Types of text that its beginning shows. */
 function typeOfText(text: string): string | undefined {
-  const [, type] = textMarks.find(([mark]) => mark.test(text)) ?? [];
+  const [, type] = textSignatures.find(([signature]) => signature.test(text)) ?? [];
   return type ?? typeOfRoot(text);
 }
 
-const textMarks: readonly (readonly [RegExp, string])[] = [
+const textSignatures: readonly (readonly [RegExp, string])[] = [
   [/^%PDF-/, "application/pdf"],
   [/^%!(?:PS|FontType)/, "application/postscript"],
   [/^\{\\rtf/, "application/rtf"],
@@ -173,9 +173,9 @@ function rootIn(text: string): string | undefined {
   }
 }
 
-function after(text: string, mark: string, from: number): number {
-  const at = text.indexOf(mark, from);
-  return at < 0 ? text.length : at + mark.length;
+function after(text: string, end: string, from: number): number {
+  const at = text.indexOf(end, from);
+  return at < 0 ? text.length : at + end.length;
 }
 
 /**
@@ -184,8 +184,9 @@ function after(text: string, mark: string, from: number): number {
  */
 function textOf(head: Uint8Array): string | undefined {
   if (head.length === 0) return undefined;
-  const mark = number(head, 0, 2);
-  const encoding = mark === 0xfeff ? "utf-16le" : mark === 0xfffe ? "utf-16be" : undefined;
+  const byteOrderMark = number(head, 0, 2);
+  const encoding =
+    byteOrderMark === 0xfeff ? "utf-16le" : byteOrderMark === 0xfffe ? "utf-16be" : undefined;
   if (encoding !== undefined && head.length > 3) {
     const text = new TextDecoder(encoding).decode(head.subarray(0, head.length & ~1));
     return hasControls(text) ? undefined : text;

@@ -79,33 +79,35 @@ export function isContainer(type: string): boolean {
 }
 
 /**
- * Whether a file that is called `told` may begin as one of type `found` does. `isMarked` says whether `told` has a
- * signature of its own, see {@link hasMark}.
+ * Whether a file that is called `told` may begin as one of type `found` does. `hasOwnSignature` says whether `told` has a
+ * signature of its own, see {@link hasSignature}.
  */
-export function mayBegin(told: string, found: string, isMarked: boolean): boolean {
+export function mayBegin(told: string, found: string, hasOwnSignature: boolean): boolean {
   if (told === found) return true;
   if (macroEnabled.test(found) && office.test(told) && !macroEnabled.test(told)) return false;
   if (families.some((family) => family.test(told) && family.test(found))) return true;
   if (told === "application/zip") return madeOfZip.test(found);
   if (told === "application/x-cfb") return madeOfCfb.test(found);
-  if (found === "application/zip") return madeOfZip.test(told) || isOpenEnded(told, isMarked);
-  if (found === "application/x-cfb") return madeOfCfb.test(told) || isOpenEnded(told, isMarked);
+  if (found === "application/zip")
+    return madeOfZip.test(told) || isOpenEnded(told, hasOwnSignature);
+  if (found === "application/x-cfb")
+    return madeOfCfb.test(told) || isOpenEnded(told, hasOwnSignature);
   if (
     found === "application/gzip" &&
     /gzip$|^application\/(?:tgz|x-tgz|x-compressed-tar)$/.test(told)
   )
     return true;
   if (isText(told) && isText(found)) return !told.startsWith("image/");
-  return containers.has(found) && isOpenEnded(told, isMarked);
+  return containers.has(found) && isOpenEnded(told, hasOwnSignature);
 }
 
 /** Types of applications, which make their files with whatever container they like. */
-function isOpenEnded(type: string, isMarked: boolean): boolean {
-  return !isMarked && /^(?:application|model|chemical)\//.test(type) && !isText(type);
+function isOpenEnded(type: string, hasOwnSignature: boolean): boolean {
+  return !hasOwnSignature && /^(?:application|model|chemical)\//.test(type) && !isText(type);
 }
 
 /** Types without a signature, or with one of several. */
-const withoutMark: ReadonlySet<string> = new Set([
+const withoutSignature: ReadonlySet<string> = new Set([
   "application/pgp-encrypted",
   "application/vnd.ms-outlook",
   "application/x-apple-diskimage",
@@ -115,8 +117,8 @@ const withoutMark: ReadonlySet<string> = new Set([
 ]);
 
 /** Whether files of this type begin with a signature. `known` are the types whose signatures are known. */
-export function hasMark(type: string, known: ReadonlySet<string>): boolean {
-  if (isText(type) || withoutMark.has(type)) return false;
+export function hasSignature(type: string, known: ReadonlySet<string>): boolean {
+  if (isText(type) || withoutSignature.has(type)) return false;
   if (known.has(type) || madeOfZip.test(type) || madeOfCfb.test(type)) return true;
   return families.some((family) => family.test(type));
 }

@@ -3,9 +3,9 @@ import { pullStream, sanitizeFileName } from "@sluice/core/internal";
 import type { UploadStore } from "@sluice/state";
 import type { OpenedObject } from "@sluice/storage";
 import { withBody } from "@sluice/storage/plugin";
-import { sharedNow } from "../limits/write-lock.ts";
+import { sharedNow } from "../limits/lease.ts";
 import type { QuotaTracker } from "../limits/quota-tracker.ts";
-import type { Shutdown } from "../slots/open-requests.ts";
+import type { ShutdownStage } from "../slots/open-requests.ts";
 import { ownerOf } from "../slots/slot-token.ts";
 import { type ClaimedFile, type ConfirmOptions, isId, type UploadedFile } from "../slots/slots.ts";
 import { errorForTool, uploadError } from "../slots/upload-error.ts";
@@ -36,7 +36,7 @@ interface ConfirmationParts {
   readonly quota: QuotaTracker;
   readonly scan: Scan | undefined;
   readonly remover: Pick<UploadRemover, "discard">;
-  readonly closing: Shutdown;
+  readonly closing: ShutdownStage;
   /** Receives errors of tidying up. */
   readonly onError: (error: unknown) => void;
 }
@@ -65,7 +65,7 @@ export class Confirmation {
     await this.#ensureInTime(upload);
     const records = await readRecords(storage, upload, signal);
     const matches = matchClaims(records, claims);
-    if (!matches || (matches.left.length > 0 && unnamed === "refuse")) {
+    if (!matches || (matches.unmatched.length > 0 && unnamed === "refuse")) {
       await remover.discard(uploadId, signal);
       throw uploadError(
         "precondition_failed",
@@ -83,15 +83,15 @@ export class Confirmation {
     // again, because scanning takes time
     await this.#ensureInTime(upload);
     // removed before the marker is written: a crash in between leaves no file that the marker does not name
-    for (const record of matches.left) await this.#removeRecord(upload, record, signal);
+    for (const record of matches.unmatched) await this.#removeRecord(upload, record, signal);
     const confirmation = { files } satisfies ConfirmationRecord;
     if (!(await createJson(storage, markerKey(upload.folder), confirmation, signal)))
       throw confirmedBefore();
     // removes files that became whole after the comparison; later ones see the marker and are refused
     await closing
-      .during(undefined, (ending) => this.#removeUnnamed(upload, confirmation, ending))
+      .runUntil(undefined, (ending) => this.#removeUnnamed(upload, confirmation, ending))
       .catch(onError);
-    return files.map((file) => this.#handleOf(upload, file));
+    return files.map((file) => this.#fileOf(upload, file));
   }
 
   /** See {@link Slots.received}. */
@@ -123,7 +123,7 @@ export class Confirmation {
     const { files } = await readJson<ConfirmationRecord>(this.#parts.storage, marker, signal);
     const keptFiles = files.filter(({ place }) => upload.places.includes(place));
     if (keptFiles.length === 0) throw noSuchUpload();
-    return keptFiles.map((file) => this.#handleOf(upload, file));
+    return keptFiles.map((file) => this.#fileOf(upload, file));
   }
 
   /** Finds an upload of this principal; others do not learn that there is one. */
@@ -190,7 +190,7 @@ export class Confirmation {
     throw uploadError("permission_denied", "the file was found to be harmful");
   }
 
-  #handleOf(
+  #fileOf(
     { uploadId, folder, owner }: FoundUpload,
     { fileId, place, ...facts }: ConfirmedFile,
   ): UploadedFile {
@@ -223,6 +223,7 @@ export class Confirmation {
     };
   }
 }
+
 function noSuchUpload() {
   return uploadError("not_found", "there is no such upload");
 }

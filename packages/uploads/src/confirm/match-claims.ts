@@ -7,19 +7,19 @@ export function matchClaims<Claim extends ClaimedFile>(
   files: readonly PlacedRecord[],
   claims: readonly Claim[],
 ): Matches<Claim> | undefined {
-  const left = [...files];
+  const unmatched = [...files];
   const matched: { record: PlacedRecord; claim: Claim }[] = [];
   for (const claim of claims) {
-    const at = left.findIndex((file) => agrees(file, claim));
+    const at = unmatched.findIndex((file) => agrees(file, claim));
     if (at < 0) return undefined;
-    matched.push({ record: left.splice(at, 1)[0]!, claim });
+    matched.push({ record: unmatched.splice(at, 1)[0]!, claim });
   }
-  return matched.length > 0 ? { matched, left } : undefined;
+  return matched.length > 0 ? { matched, unmatched } : undefined;
 }
 
 interface Matches<Claim> {
   readonly matched: readonly { readonly record: PlacedRecord; readonly claim: Claim }[];
-  readonly left: readonly PlacedRecord[];
+  readonly unmatched: readonly PlacedRecord[];
 }
 
 function agrees(file: PlacedRecord, claim: ClaimedFile): boolean {

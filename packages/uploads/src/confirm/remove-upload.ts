@@ -9,7 +9,7 @@ import {
   type ConfirmationRecord,
   folderOf,
   markerKey,
-  readObject,
+  parseObject,
   removeObject,
   uploadPrefix,
 } from "../store/layout.ts";
@@ -88,7 +88,7 @@ export class UploadRemover {
     try {
       await entry.run(async () => {
         for (const info of infos) {
-          const object = readObject(info);
+          const object = parseObject(info);
           if (object) await removeObject(storage, object, signal);
           else await storage.remove(info.key, { signal });
           if (object && "fileId" in object) await quota.drop(object.owner, object.fileId);

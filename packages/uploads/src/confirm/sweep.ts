@@ -3,17 +3,17 @@ import type { UploadStore } from "@sluice/state";
 import type { UploadRemover } from "./remove-upload.ts";
 import type { CountedFile, QuotaTracker } from "../limits/quota-tracker.ts";
 import type { ProgressTracker } from "../slots/progress-tracker.ts";
-import type { Shutdown } from "../slots/open-requests.ts";
+import type { ShutdownStage } from "../slots/open-requests.ts";
 import { newId } from "../slots/slots.ts";
 import {
   type ConfirmationRecord,
   markerKey,
-  readObject,
+  parseObject,
   removeObject,
   type UploadObject,
   uploadsPrefix,
 } from "../store/layout.ts";
-import { keepRenewed, leaseOf, sharedNow } from "../limits/write-lock.ts";
+import { keepRenewed, leaseOf, sharedNow } from "../limits/lease.ts";
 import { endOf, endOfStep, graceMs, stateOf, type UploadState } from "../store/upload-state.ts";
 import { listAll, readJson, type UploadStorage } from "../store/upload-storage.ts";
 
@@ -53,12 +53,12 @@ export function startSweeper({
   readonly everyMs: number;
   readonly progress: ProgressTracker;
   /** Ends the sweeps of the timer. */
-  readonly closing: Shutdown;
+  readonly closing: ShutdownStage;
 }): Sweeper {
   const { onError } = uploads;
-  const place = newId();
+  const permit = newId();
   const enter = (): Promise<boolean> =>
-    store.enter(account, place, { ...leaseOf(2 * everyMs), places: 1 });
+    store.enter(account, permit, { ...leaseOf(2 * everyMs), permits: 1 });
 
   async function sweepAlone(signal: AbortSignal): Promise<void> {
     // what this process has counted, which no other process can forget
@@ -77,7 +77,7 @@ export function startSweeper({
   const sweepByTimer = (): void => {
     cancel = backgroundClock.schedule(sweepByTimer, everyMs);
     byTimer ??= closing
-      .during(undefined, sweepAlone)
+      .runUntil(undefined, sweepAlone)
       .catch((error: unknown) => {
         if (!closing.isOver) onError(error);
       })
@@ -90,7 +90,7 @@ export function startSweeper({
     async close() {
       cancel?.();
       await byTimer;
-      await store.leave(account, place).catch(onError);
+      await store.leave(account, permit).catch(onError);
     },
   };
 }
@@ -107,7 +107,7 @@ async function sweepUploads(
   const listedAt = Date.now();
   const uploads = new Map<string, UploadObject[]>();
   for (const info of await listAll(storage, uploadsPrefix, signal)) {
-    const object = readObject(info);
+    const object = parseObject(info);
     if (!object) continue;
     const objects = uploads.get(object.uploadId);
     if (objects) objects.push(object);

@@ -7,7 +7,7 @@ import {
 import type { UploadLease, UploadStore } from "@sluice/state";
 import { newId } from "../slots/slots.ts";
 import { uploadError } from "../slots/upload-error.ts";
-import { keepRenewed, leaseOf } from "./write-lock.ts";
+import { keepRenewed, leaseOf } from "./lease.ts";
 
 /** What one principal may have, in all processes that share a store; all callers without one count as one. */
 export interface UploadLimits {
@@ -69,16 +69,16 @@ export class QuotaTracker {
     };
   }
 
-  /** Takes one of the places for requests with a body; gives the function that gives it back. Throws `throttled`. */
+  /** Takes one of the permits for requests with a body; gives the function that gives it back. Throws `throttled`. */
   enter(owner: string): Promise<() => Promise<void>> {
-    return this.#takePlace(owner, this.#limits.requests, "uploads");
+    return this.#takePermit(owner, this.#limits.requests, "uploads");
   }
 
-  /** The same for requests without a body, for which there are four times as many places. */
+  /** The same for requests without a body, for which there are four times as many permits. */
   enterBodyless(owner: string): Promise<() => Promise<void>> {
     // a separate account: an upload that stalls must not keep its owner from resuming it
-    const places = 4 * this.#limits.requests;
-    return this.#takePlace(`${owner}.asking`, places, "requests about uploads");
+    const permits = 4 * this.#limits.requests;
+    return this.#takePermit(`${owner}.asking`, permits, "requests about uploads");
   }
 
   /** Counts a file that is about to come, or counts it anew. Throws `no_space` for what would be too much. */
@@ -126,19 +126,19 @@ export class QuotaTracker {
     this.#shown = [...owners].flatMap(([owner, files]) => (files.length > 0 ? [owner] : []));
   }
 
-  async #takePlace(account: string, places: number, what: string): Promise<() => Promise<void>> {
+  async #takePermit(account: string, permits: number, what: string): Promise<() => Promise<void>> {
     const { store, onError } = this.#options;
-    const place = newId();
+    const permit = newId();
     const enter = (): Promise<boolean> =>
-      store.enter(account, place, { ...leaseOf(underWayMs), places });
+      store.enter(account, permit, { ...leaseOf(underWayMs), permits });
     if (!(await enter()))
-      throw uploadError("throttled", `at most ${places} ${what} at the same time`, {
+      throw uploadError("throttled", `at most ${permits} ${what} at the same time`, {
         retryAfterMs: 1_000,
       });
     const stop = this.#renew(enter);
     return async () => {
       await stop();
-      await store.leave(account, place).catch(onError);
+      await store.leave(account, permit).catch(onError);
     };
   }
 

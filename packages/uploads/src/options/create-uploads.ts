@@ -1,8 +1,4 @@
-import type { Principal } from "@sluice/core";
-import { definedMembers, sanitizeFileName } from "@sluice/core/internal";
 import type { AnyCall, AnyMcpServer, Sluice } from "@sluice/server";
-import type { Host } from "@sluice/server/internal";
-import type { RequestBody } from "@sluice/transport-http";
 import type { z } from "zod/v4";
 import { type AskForFiles, createAskForFiles } from "../ask/ask-for-files.ts";
 import { PendingUploads } from "../ask/pending-uploads.ts";
@@ -19,17 +15,16 @@ import { StorageRoom } from "../limits/room.ts";
 import { WriteLock } from "../limits/write-lock.ts";
 import { takeAnswer } from "../page/take-answer.ts";
 import { UploadPageStore } from "../page/upload-pages.ts";
-import { createBodyReader, receiveFile, type ReceiverParts } from "../receive/raw-upload.ts";
+import { createBodyReader } from "../receive/body-reader.ts";
 import { ChecksMemory } from "../checks/file-checks.ts";
 import { PartialFiles } from "../resumable/partial-files.ts";
 import { ResumableUploads } from "../resumable/resumable-upload.ts";
 import { createPageRoutes } from "../routes/page-route.ts";
 import { createUploadRoutes } from "../routes/upload-route.ts";
-import { OpenRequests, type Shutdown } from "../slots/open-requests.ts";
+import { OpenRequests } from "../slots/open-requests.ts";
 import { ProgressTracker } from "../slots/progress-tracker.ts";
-import { ownerOf, SlotTokens, tagOfOwner } from "../slots/slot-token.ts";
+import { SlotTokens } from "../slots/slot-token.ts";
 import type { Slots, UploadedFile } from "../slots/slots.ts";
-import { codeOf } from "../slots/upload-error.ts";
 import { SlotFiles } from "../store/slot-files.ts";
 import { createAskedUploads } from "../tools/asked-uploads.ts";
 import {
@@ -38,6 +33,7 @@ import {
   registerFileTool,
 } from "../tools/register-tool.ts";
 import { attachUploadTools, type AttachUploadsOptions } from "../tools/upload-tools.ts";
+import { createSlots } from "./create-slots.ts";
 import type { UploadsHost } from "./serve-uploads.ts";
 import { readOptions, type UploadsOptions } from "./uploads-options.ts";
 
@@ -139,7 +135,7 @@ export function createUploads(sluice: Pick<Sluice, "host">, options: UploadsOpti
   const answering = { storage, tokens, lock, pages, remover, onError };
 
   // for tools
-  const slots = slotsOver({
+  const slots = createSlots({
     host,
     tokens,
     receiving,
@@ -168,7 +164,7 @@ export function createUploads(sluice: Pick<Sluice, "host">, options: UploadsOpti
     pages,
     pending,
     takeAnswer: (page, given) =>
-      closing.during(undefined, (ending) => takeAnswer(answering, page, given, ending)),
+      closing.runUntil(undefined, (ending) => takeAnswer(answering, page, given, ending)),
     isServed: () => isServed,
   });
   const askedUploads = createAskedUploads({ host, slots, pages, pending, uris });
@@ -198,7 +194,7 @@ export function createUploads(sluice: Pick<Sluice, "host">, options: UploadsOpti
         openInput(inputs, argument, { terms, owner, signal }),
       ),
     sweep: ({ signal } = {}) =>
-      requests.track(closing.during(signal, (ending) => sweeper.sweep(ending))),
+      requests.track(closing.runUntil(signal, (ending) => sweeper.sweep(ending))),
     async close({ deadlineMs = 0, signal } = {}) {
       await requests.close(deadlineMs, signal);
       memory.clear();
@@ -206,108 +202,4 @@ export function createUploads(sluice: Pick<Sluice, "host">, options: UploadsOpti
       await sweeper.close();
     },
   };
-}
-
-/** The slots of one endpoint. What they do ends when `closing` aborts. */
-function slotsOver({
-  host,
-  tokens,
-  receiving,
-  confirmation,
-  remover,
-  pages,
-  progress,
-  closing,
-}: {
-  readonly host: Pick<Host, "beginAudit" | "onError">;
-  readonly tokens: SlotTokens;
-  readonly receiving: ReceiverParts;
-  readonly confirmation: Confirmation;
-  readonly remover: UploadRemover;
-  readonly pages: Pick<UploadPageStore, "concludeSlot">;
-  readonly progress: ProgressTracker;
-  readonly closing: Shutdown;
-}): Slots {
-  return {
-    async reserve(principal, terms, options = {}) {
-      const { url, slot } = await tokens.issue(principal, terms, options);
-      const { uploadId, owner, expiresAt } = slot;
-      const audited = { grant: uploadId, principal: tagOfOwner(owner) };
-      host.beginAudit({ action: "upload", step: "reserve", ...audited }).end("issued");
-      return { uploadId, url, method: "POST", expiresAt, terms: slot.terms };
-    },
-
-    async confirm(principal, uploadId, claims, { signal, unnamed } = {}) {
-      const files = await recordConfirmation(host, principal, uploadId, () => {
-        const answer = definedMembers({ claims, unnamed });
-        return closing.during(signal, (ending) =>
-          confirmation.confirm(principal, uploadId, answer, ending),
-        );
-      });
-      await pages.concludeSlot(uploadId, "accepted").catch(host.onError);
-      return files;
-    },
-    received: (principal, uploadId, { signal } = {}) =>
-      closing.during(signal, (ending) => confirmation.received(principal, uploadId, ending)),
-    reopen: (principal, uploadId, { signal } = {}) =>
-      closing.during(signal, (ending) => confirmation.reopen(principal, uploadId, ending)),
-
-    keep: (principal, file, terms, { signal } = {}) =>
-      closing.during(signal, async (ending) => {
-        const { name, mimeType } = file;
-        const { size, body } = "bytes" in file ? bodyOf(file.bytes) : file;
-        const slot = tokens.describe(principal, terms);
-        const records = await receiveFile(receiving, {
-          slot,
-          facts: {
-            ...definedMembers({ contentLength: size, contentType: mimeType }),
-            name: name === undefined ? undefined : sanitizeFileName(name),
-          },
-          body,
-          signal: ending,
-          onBytes: () => {},
-        });
-        const claims = records.map((record) => ({
-          name: sanitizeFileName(name, "file"),
-          size: record.size,
-          mimeType: record.mimeType,
-          sha256: record.sha256,
-        }));
-        const [kept] = await confirmation.confirm(principal, slot.uploadId, { claims }, ending);
-        return kept!;
-      }),
-
-    async revoke(principal, { uploadId, expiresAt }) {
-      const slot = { uploadId, expiresAt, owner: ownerOf(principal) };
-      await closing.during(undefined, (ending) => remover.revoke(slot, ending));
-      await pages.concludeSlot(uploadId, "cancelled").catch(host.onError);
-    },
-    discard: (uploadId) => closing.during(undefined, (ending) => remover.discard(uploadId, ending)),
-    progress: (uploadId) => progress.of(uploadId),
-  };
-}
-
-function bodyOf(bytes: Uint8Array): { readonly size: number; readonly body: RequestBody } {
-  return { size: bytes.byteLength, body: { read: async (take) => take(bytes) } };
-}
-
-/** Confirms an upload and records it. If records are required and cannot be kept, nothing is confirmed. */
-async function recordConfirmation(
-  host: Pick<Host, "beginAudit">,
-  owner: Principal | undefined,
-  uploadId: string,
-  work: () => Promise<readonly UploadedFile[]>,
-): Promise<readonly UploadedFile[]> {
-  const principal = tagOfOwner(ownerOf(owner));
-  const entry = host.beginAudit({ action: "upload", step: "confirm", grant: uploadId, principal });
-  try {
-    await entry.recordBegun();
-    const files = await entry.run(work);
-    await entry.conclude("complete", { bytes: files.reduce((sum, { size }) => sum + size, 0) });
-    return files;
-  } catch (error) {
-    const reason = codeOf(error);
-    entry.end(reason === "internal" || reason === "unavailable" ? "failed" : "denied", { reason });
-    throw error;
-  }
 }

@@ -3,7 +3,7 @@ import type { Sluice } from "@sluice/server";
 import type { Stores, UploadStore } from "@sluice/state";
 import type { WritableBackend } from "@sluice/storage";
 import type { UploadLimits } from "../limits/quota-tracker.ts";
-import type { UploadPace } from "../receive/raw-upload.ts";
+import type { UploadPace } from "../receive/body-reader.ts";
 import type { Scan } from "../store/scan.ts";
 import { toUploadStorage, type UploadStorage } from "../store/upload-storage.ts";
 

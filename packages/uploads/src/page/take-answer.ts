@@ -71,8 +71,11 @@ function compare(
       const slot = slots.get(name)!;
       const { places } = await readState(storage, slot.uploadId, signal);
       const records = await readRecords(storage, { places, folder: folderOf(slot) }, signal);
-      const { matched, left } = matchClaims(records, claims) ?? { matched: [], left: records };
-      if (left.length > 0 || matched.length < claims.length)
+      const { matched, unmatched } = matchClaims(records, claims) ?? {
+        matched: [],
+        unmatched: records,
+      };
+      if (unmatched.length > 0 || matched.length < claims.length)
         throw new SluiceError(
           "precondition_failed",
           "upload page: the answer does not name the files that are there",

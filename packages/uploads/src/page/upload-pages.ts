@@ -3,7 +3,7 @@ import { createTextSealer, definedMembers, type TextSealer } from "@sluice/core/
 import type { Host } from "@sluice/server/internal";
 import type { StateStore } from "@sluice/state";
 import type { BinaryQuestion } from "../elicitation/fields.ts";
-import { isPut, type PutTimes } from "../slots/put-once.ts";
+import { tryPut, type PutTimes } from "../slots/put-once.ts";
 import { isId } from "../slots/slots.ts";
 import { uploadError } from "../slots/upload-error.ts";
 import type { PageOutcome } from "./page-endings.ts";
@@ -130,7 +130,7 @@ export class UploadPageStore {
   /** Notes that a browser shows an open page: from then on its files count when the user says so. */
   async markShown({ pageId, expiresAt, owner }: UnansweredPage): Promise<void> {
     const times = { now: Date.now(), expiresAt: expiresAt + handoverMs, owner };
-    await isPut(this.#state, keyOf("shown", pageId), encode({}), times);
+    await tryPut(this.#state, keyOf("shown", pageId), encode({}), times);
   }
 
   /** What became of a page, and whether a browser has shown it. `unknown`: there is none, or its time is over. */
@@ -151,8 +151,8 @@ export class UploadPageStore {
     const times = { now, expiresAt: expiresAt + handoverMs, owner };
     // a request that takes a file back looks for these before the answer, so they are there first
     for (const { uploadId } of Object.values(question.uploadEndpoints))
-      await isPut(state, keyOf("answered", uploadId), encode({ pageId }), times);
-    const isFirst = await isPut(state, keyOf("answer", pageId), encode(answer), times);
+      await tryPut(state, keyOf("answered", uploadId), encode({ pageId }), times);
+    const isFirst = await tryPut(state, keyOf("answer", pageId), encode(answer), times);
     if (isFirst) {
       const takenPage = await this.#read<SettledPage>(keyOf("taken", pageId));
       const outcome = await this.#read<SettledPage>(keyOf("outcome", pageId));
@@ -189,7 +189,7 @@ export class UploadPageStore {
     const takenPage = encode(settledBy(answer));
     // before the answer goes: until then its id keeps every other one out
     const { owner = "" } = question ?? {};
-    if (!(await isPut(this.#state, keyOf("taken", pageId), takenPage, { now, expiresAt, owner })))
+    if (!(await tryPut(this.#state, keyOf("taken", pageId), takenPage, { now, expiresAt, owner })))
       return undefined;
     await this.#state.take(keyOf("answer", pageId), now);
     return definedMembers({ action: answer.action, content: answer.content });
@@ -205,7 +205,7 @@ export class UploadPageStore {
     const record = definedMembers({ phase: outcome, answerId }) satisfies SettledPage;
     const expiresAt = Math.max(now, question?.expiresAt ?? 0) + outcomeMs;
     const { owner = "" } = question ?? {};
-    await isPut(state, keyOf("outcome", pageId), encode(record), { now, expiresAt, owner });
+    await tryPut(state, keyOf("outcome", pageId), encode(record), { now, expiresAt, owner });
     for (const kind of ["answer", "taken", "page", "shown"] as const)
       await state.take(keyOf(kind, pageId), now);
     for (const { uploadId } of Object.values(question?.question.uploadEndpoints ?? {}))
@@ -297,7 +297,7 @@ export class OpenPages {
     const share = owner === "" ? `anonymous-${Math.floor(Math.random() * anonymousShares)}` : owner;
     for (let n = 0; n < placesOfOwner; n++) {
       const place = `upload-place-${share}-${n}`;
-      if (await isPut(this.#state, place, new Uint8Array(), { ...times, owner })) return place;
+      if (await tryPut(this.#state, place, new Uint8Array(), { ...times, owner })) return place;
     }
     throw uploadError(
       "throttled",

@@ -5,7 +5,7 @@ import type { FileRecord } from "../store/layout.ts";
 import type { ReceivedFile, SlotFiles } from "../store/slot-files.ts";
 import type { FileSink } from "../store/file-sink.ts";
 import { boundaryOf, createFormReader, type PartFacts, type PartReceiver } from "./form-reader.ts";
-import { ensureSize, type ReceiverParts } from "./raw-upload.ts";
+import { ensureSize, type ReceiverParts } from "./body-reader.ts";
 import type { UploadRequest } from "./request-facts.ts";
 
 /** What a form may have beside the bytes of its files: headers, boundaries, preamble, epilogue. */
@@ -59,7 +59,7 @@ async function readForm(
   }: { readonly formId: string; readonly boundary: string; readonly coming: ComingFile[] },
 ): Promise<ReceivedFile[]> {
   const { slot, signal } = request;
-  const { places } = await files.openState(slot, signal);
+  const { places } = await files.ensureOpen(slot, signal);
   const reader = createFormReader(boundary, slot.terms.maxFiles - places.length, (facts) => {
     const file = openPart(files, request, facts);
     coming.push(file);

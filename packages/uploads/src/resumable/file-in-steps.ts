@@ -8,7 +8,7 @@ import {
   createFileChecks,
 } from "../checks/file-checks.ts";
 import { codeOf, uploadError } from "../slots/upload-error.ts";
-import { bothOf, WriteQueue } from "../store/file-sink.ts";
+import { bothOf, WriteQueue } from "../store/write-queue.ts";
 import {
   beginningBytes,
   bytesKey,
@@ -42,12 +42,12 @@ export async function beginFileInSteps(
   plan: FilePlan,
 ): Promise<PartialFile> {
   const key = bytesKey(folderOf(address.slot), address.fileId);
-  const closing = new AbortController();
-  const writer = await services.storage.writeInSteps(key, { signal: closing.signal });
+  const stop = new AbortController();
+  const writer = await services.storage.writeInSteps(key, { signal: stop.signal });
   const record = createStepRecord(services, address, { ...plan, steps: writer.id });
   return createFileInSteps(services, address, {
     writer,
-    gone: closing,
+    stop,
     record,
     rest: new Uint8Array(),
   });
@@ -60,8 +60,8 @@ export async function openFileInSteps(
   plan: FilePlan & { readonly steps: string },
 ): Promise<PartialFile | undefined> {
   const key = bytesKey(folderOf(address.slot), address.fileId);
-  const closing = new AbortController();
-  const options = { id: plan.steps, signal: closing.signal };
+  const stop = new AbortController();
+  const options = { id: plan.steps, signal: stop.signal };
   const writer = await unlessMissing(services.storage.writeInSteps(key, options));
   if (!writer) return undefined;
   try {
@@ -73,9 +73,9 @@ export async function openFileInSteps(
       await writer.suspend();
       return undefined;
     }
-    return createFileInSteps(services, address, { writer, gone: closing, record, rest });
+    return createFileInSteps(services, address, { writer, stop, record, rest });
   } catch (error) {
-    closing.abort(error);
+    stop.abort(error);
     throw error;
   }
 }
@@ -86,13 +86,13 @@ function createFileInSteps(
   opened: {
     readonly writer: StepWriter;
     /** Ends writing. What storage has kept stays. */
-    readonly gone: AbortController;
+    readonly stop: AbortController;
     readonly record: StepRecord;
     /** Bytes after those that storage has. */
     readonly rest: Uint8Array;
   },
 ): PartialFile {
-  const { gone, record } = opened;
+  const { stop, record } = opened;
   const key = bytesKey(folderOf(slot), fileId);
   const announced = announcedBy(record.plan, slot.terms.accept);
   const { id } = opened.writer;
@@ -108,7 +108,7 @@ function createFileInSteps(
   /** The writer, after the rest of the previous step was written to it. */
   async function currentWriter(): Promise<StepWriter> {
     if (!writer) {
-      writer = await storage.writeInSteps(key, { id, signal: gone.signal });
+      writer = await storage.writeInSteps(key, { id, signal: stop.signal });
       if (writer.offset + rest.byteLength !== keptBytes) throw alreadyResumed();
     }
     if (rest.byteLength > 0) {
@@ -145,7 +145,7 @@ function createFileInSteps(
     if (checks && offset === keptBytes) memory.put(fileId, checks);
     else checks?.stop();
     checks = undefined;
-    gone.abort(uploadError("interrupted", "the request is through with this file"));
+    stop.abort(uploadError("interrupted", "the request is through with this file"));
   }
 
   return {
@@ -182,7 +182,10 @@ function createFileInSteps(
       newBytes = 0;
       const { size } = await target.commit();
       if (size !== undefined && size !== offset)
-        throw uploadError("unavailable", "storage has another number of bytes than came");
+        throw uploadError(
+          "unavailable",
+          "storage has a different number of bytes than were received",
+        );
       const facts = checked ?? (await checkStored(storage, key, announced, signal));
       return { fileId, ...facts };
     },

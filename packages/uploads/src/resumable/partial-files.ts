@@ -11,7 +11,7 @@ import {
   type FileRecord,
   folderOf,
   planKey,
-  readObject,
+  parseObject,
   recordKey,
   removeObject,
   type UploadObject,
@@ -40,7 +40,7 @@ import type { FileAddress, PartialFile } from "./partial-file.ts";
 /** What a listing of an upload shows. */
 export interface UploadListing {
   readonly state: UploadState;
-  readonly listed: readonly ObjectInfo[];
+  readonly objects: readonly ObjectInfo[];
 }
 
 /** A file of a slot: unfinished or whole. Includes the listing, if one was made to find out. */
@@ -72,7 +72,7 @@ export class PartialFiles {
 
   async list(slot: OpenSlot, signal: AbortSignal): Promise<UploadListing> {
     const objects = await listAll(this.#parts.storage, uploadPrefix(slot.uploadId), signal);
-    return { listed: objects, state: stateOf(objects) };
+    return { objects, state: stateOf(objects) };
   }
 
   /** Rejects with `not_found` when the slot has no file of that id. Lists nothing. */
@@ -131,7 +131,7 @@ export class PartialFiles {
     // a staged file has no parts to assemble it from again
     const keepsBytes = file.plan.steps !== undefined;
     const [record] = await files.store(slot, [received], signal, { keepsBytes });
-    const listedKeys = unfinishedIn(listing.listed, file.fileId).map(({ info }) => info.key);
+    const listedKeys = progressObjectsOf(listing.objects, file.fileId).map(({ info }) => info.key);
     const plan = planKey(folderOf(slot), file.fileId);
     const keys = new Set([...listedKeys, ...file.keys()]);
     keys.delete(plan);
@@ -142,10 +142,10 @@ export class PartialFiles {
   /** Removes a file's plan, parts and step records. */
   async removeUnfinished(
     fileId: string,
-    { listed }: Pick<UploadListing, "listed">,
+    { objects }: Pick<UploadListing, "objects">,
     signal: AbortSignal,
   ): Promise<void> {
-    for (const object of unfinishedIn(listed, fileId))
+    for (const object of progressObjectsOf(objects, fileId))
       await removeObject(this.#parts.storage, object, signal);
   }
 
@@ -191,7 +191,7 @@ export class PartialFiles {
       return { file, listing };
     }
     const key = bytesKey(folderOf(slot), fileId);
-    const size = listing.listed.find((info) => info.key === key)?.size;
+    const size = listing.objects.find((info) => info.key === key)?.size;
     // storage has dropped what it had of the file, such as after a week
     if (size === undefined) throw noFile();
     return { file: openStoredFile(this.#parts.storage, address, { plan, size }), listing };
@@ -217,12 +217,10 @@ function hasSteps(storage: UploadStorage): storage is StepStorage {
 }
 
 /** Objects that show how far a file is, in the order of removal: without its plan nothing belongs to a file. */
-function unfinishedIn(listed: readonly ObjectInfo[], fileId: string): UploadObject[] {
-  const objects = listed.map(readObject);
+function progressObjectsOf(objects: readonly ObjectInfo[], fileId: string): UploadObject[] {
+  const parsed = objects.map(parseObject);
   return (["part", "step", "plan"] as const).flatMap((kind) =>
-    objects.flatMap((object) =>
-      object?.kind === kind && object.fileId === fileId ? [object] : [],
-    ),
+    parsed.flatMap((object) => (object?.kind === kind && object.fileId === fileId ? [object] : [])),
   );
 }
 

@@ -1,5 +1,5 @@
 import { definedMembers, onAbort, systemClock } from "@sluice/core/internal";
-import { ensureSize, type ReceiverParts } from "../receive/raw-upload.ts";
+import { ensureSize, type ReceiverParts } from "../receive/body-reader.ts";
 import { digestOfWhole, type RequestFacts, type UploadRequest } from "../receive/request-facts.ts";
 import type { OpenRequests } from "../slots/open-requests.ts";
 import { newId } from "../slots/slots.ts";
@@ -54,7 +54,7 @@ export class ResumableUploads {
     const length = lengthOf(facts, 0);
     ensureSize(length ?? facts.contentLength, terms.maxBytes);
     const listing = await partials.list(slot, request.signal);
-    await files.ensureOpen(slot, listing.state, request.signal);
+    await files.ensureOpen(slot, request.signal, listing.state);
     const { unfinished, places } = listing.state;
     if (unfinished.size + places.length >= terms.maxFiles + spareFiles)
       throw uploadError("already_exists", "too many files were begun here");
@@ -175,7 +175,7 @@ export class ResumableUploads {
       if (length !== undefined && file.offset !== length) throw inconsistent();
       // before the bytes are copied and scanned
       const found = listing ?? (await partials.list(slot, signal));
-      await files.ensureOpen(slot, found.state, signal);
+      await files.ensureOpen(slot, signal, found.state);
       const record = await partials.finish(slot, file, { listing: found, signal });
       isHeld = false;
       return wholeProgress(record);
@@ -218,14 +218,14 @@ export class ResumableUploads {
       request.onBytes(chunk.byteLength);
       return file.write(chunk);
     };
-    await requests.leaving.during(request.signal, (signal) => readBody({ body, signal }, take));
+    await requests.leaving.runUntil(request.signal, (signal) => readBody({ body, signal }, take));
   }
 
   /** Removes a file that can never be whole; false when that fails. */
   async #removeRefused(slot: OpenSlot, fileId: string): Promise<boolean> {
     const { partials, requests, onError } = this.#parts;
     try {
-      await requests.closing.during(undefined, (ending) => partials.remove(slot, fileId, ending));
+      await requests.closing.runUntil(undefined, (ending) => partials.remove(slot, fileId, ending));
       return true;
     } catch (error) {
       onError(error);

@@ -96,12 +96,12 @@ export function refusalOf(error: unknown, slot: OpenSlot | undefined): Reply {
   const row = SluiceError.is(error) ? rows[error.code] : undefined;
   if (!row || !SluiceError.is(error)) return problemOf(error);
   const { code, size } = error;
-  const isOurs = error.origin === uploadsOrigin;
-  const detail = isOurs ? detailOf(error) : storageDetails[code];
+  const isPublic = error.origin === uploadsOrigin;
+  const detail = isPublic ? detailOf(error) : storageDetails[code];
   if (detail === undefined) return problemOf(error);
   const [status, title, reason] = row;
   const isOffset = code === "precondition_failed" && size !== undefined;
-  const isFull = !isOurs && code === "no_space";
+  const isFull = !isPublic && code === "no_space";
   const waitMs = isFull ? roomMs : error.retryAfterMs;
   const problem = {
     type: isOffset ? offsetProblem : "about:blank",
@@ -113,7 +113,7 @@ export function refusalOf(error: unknown, slot: OpenSlot | undefined): Reply {
   };
   const headers = [
     ...(isOffset ? [UPLOAD_OFFSET_HEADER, String(size)] : []),
-    ...(isOurs && code === "too_large" && slot ? limitHeaders(slot) : []),
+    ...(isPublic && code === "too_large" && slot ? limitHeaders(slot) : []),
     ...(waitMs === undefined ? [] : ["Retry-After", String(Math.ceil(waitMs / 1_000))]),
   ];
   return jsonReply(status, problem, headers, "application/problem+json");

@@ -12,8 +12,8 @@ import {
   type PageQuestion,
   type UploadPageStore,
 } from "../page/upload-pages.ts";
-import { createBodyReader } from "../receive/raw-upload.ts";
-import type { Shutdown } from "../slots/open-requests.ts";
+import { createBodyReader } from "../receive/body-reader.ts";
+import type { ShutdownStage } from "../slots/open-requests.ts";
 import { type OpenSlot, tagOfOwner } from "../slots/slot-token.ts";
 import { codeOf } from "../slots/upload-error.ts";
 import { readState } from "../store/upload-state.ts";
@@ -34,7 +34,7 @@ export function createPageRoutes(
     readonly host: Host;
     readonly pages: UploadPageStore;
     readonly answering: AnswerTaking;
-    readonly closing: Shutdown;
+    readonly closing: ShutdownStage;
   },
   base: string,
 ): Routes {
@@ -113,7 +113,7 @@ export function createPageRoutes(
     if (asset && isRead(method))
       return { status: 200, headers: asset.headers, ...(method === "GET" && { text: asset.text }) };
     if (method === "POST" && !asset)
-      return closing.during(request.signal, (ending) => takeGiven(request, rest, ending));
+      return closing.runUntil(request.signal, (ending) => takeGiven(request, rest, ending));
     if (isRead(method))
       return request.header("accept") === "application/json"
         ? tell(request, rest)

@@ -9,7 +9,8 @@ import type { UploadStorage } from "../store/upload-storage.ts";
 import type { StorageRoom } from "../limits/room.ts";
 import { offsetReply, steppedReply, storedReply } from "./answers.ts";
 import { receiveForm } from "../receive/form-upload.ts";
-import { receiveFile, type ReceiverParts } from "../receive/raw-upload.ts";
+import type { ReceiverParts } from "../receive/body-reader.ts";
+import { receiveFile } from "../receive/raw-upload.ts";
 import {
   readFacts,
   type RequestFacts,
@@ -88,7 +89,10 @@ async function receive(
   if (fileId !== undefined) {
     if (!isStep) throw uploadError("unsupported", `a step has the type ${PARTIAL_UPLOAD_TYPE}`);
     if (facts.complete === undefined || facts.offset === undefined)
-      throw uploadError("invalid_argument", "a step says Upload-Offset and Upload-Complete");
+      throw uploadError(
+        "invalid_argument",
+        "a step needs the headers Upload-Offset and Upload-Complete",
+      );
     return steppedReply(slot, await resumable.append(upload, fileId));
   }
   const isForm = essence.startsWith("multipart/");

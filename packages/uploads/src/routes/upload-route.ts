@@ -1,9 +1,8 @@
 import type { SluiceError } from "@sluice/core";
 import { PARTIAL_UPLOAD_TYPE, sanitizeFileName } from "@sluice/core/internal";
-import type { Caller } from "@sluice/server";
 import { problem, type Host, type Reply } from "@sluice/server/internal";
 import type { CorsTerms, PlainRequest, Routes } from "@sluice/transport-http";
-import { routesBelow } from "@sluice/transport-http/internal";
+import { callerOfPlain, routesBelow } from "@sluice/transport-http/internal";
 import type { UploadPageStore } from "../page/upload-pages.ts";
 import type { OpenRequests } from "../slots/open-requests.ts";
 import { isId } from "../slots/slots.ts";
@@ -57,7 +56,7 @@ export function createUploadRoutes(
       return problem(405, { headers: ["Allow", [...allowed, "OPTIONS"].join(", ")] });
     const isBrowser = request.method === "GET" && wantsPage(request);
     const step = stepOf(request);
-    const address = host.addressOf(callerOf(request));
+    const address = host.addressOf(callerOfPlain(request));
     const entry =
       step && host.beginAudit({ action: "upload", step, address }, (name) => request.header(name));
     let received = 0;
@@ -115,7 +114,7 @@ export function createUploadRoutes(
     }
 
     const answered = (): Promise<Reply> =>
-      requests.closing.during(request.signal, work).catch(refuse);
+      requests.closing.runUntil(request.signal, work).catch(refuse);
     const reply = await (entry ? entry.run(answered) : answered());
     return isTus(request) ? asTusReply(reply, slot) : reply;
   }
@@ -191,9 +190,9 @@ async function ensureHolder(host: Host, slot: PresentedSlot, request: PlainReque
     // the handler has rejected origins that are not allowed
     const isForeign = site !== undefined && site !== "same-origin" && site !== "none";
     if (isForeign && request.header("origin") === undefined)
-      throw uploadError("permission_denied", "another site may not send here");
+      throw uploadError("permission_denied", "requests from other sites are not accepted");
   } else {
-    const { principal } = await host.identify(callerOf(request));
+    const { principal } = await host.identify(callerOfPlain(request));
     if (!principal)
       throw uploadError(
         "unauthenticated",
@@ -202,15 +201,6 @@ async function ensureHolder(host: Host, slot: PresentedSlot, request: PlainReque
     if (!slot.matchesPrincipal(principal) || ownerOf(principal) !== slot.owner)
       throw unknownUpload();
   }
-}
-
-function callerOf(request: PlainRequest): Caller {
-  return {
-    header: (name) => request.header(name),
-    address: request.address,
-    authInfo: request.authInfo,
-    sessionId: request.header("mcp-session-id"),
-  };
 }
 
 const slotCors: CorsTerms = {

@@ -1,8 +1,8 @@
 import { isInTime, onAbort } from "@sluice/core/internal";
 import { uploadError } from "./upload-error.ts";
 
-/** A point in the shutdown of an endpoint. Work that `during` runs is aborted when it comes. */
-export class Shutdown {
+/** A point in the shutdown of an endpoint. Work that `runUntil` runs is aborted when it comes. */
+export class ShutdownStage {
   readonly #working = new Set<AbortController>();
   #over: Error | undefined;
 
@@ -14,7 +14,7 @@ export class Shutdown {
    * Works with a signal that aborts at the end, or with `signal`. It is the work's own: in Workers no request may use the
    * signals that another one made.
    */
-  async during<T>(
+  async runUntil<T>(
     signal: AbortSignal | undefined,
     work: (signal: AbortSignal) => Promise<T>,
   ): Promise<T> {
@@ -39,9 +39,9 @@ export class Shutdown {
 /** The requests that an endpoint is answering, until it is closed. */
 export class OpenRequests {
   /** The endpoint is about to be closed: what can go on at another process ends. */
-  readonly leaving: Shutdown = new Shutdown();
+  readonly leaving: ShutdownStage = new ShutdownStage();
   /** The endpoint is closed. */
-  readonly closing: Shutdown = new Shutdown();
+  readonly closing: ShutdownStage = new ShutdownStage();
   readonly #open = new Set<Promise<unknown>>();
 
   /** Counts a request until it is answered. */

@@ -9,7 +9,7 @@ export interface PutTimes {
 }
 
 /** Puts a record; false when its id is taken. */
-export async function isPut(
+export async function tryPut(
   state: StateStore,
   id: string,
   record: Uint8Array,

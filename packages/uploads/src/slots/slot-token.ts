@@ -68,9 +68,9 @@ export class SlotTokens {
   ): Promise<{ readonly url: string; readonly slot: OpenSlot }> {
     const holder = selfAuthenticating ? undefined : (userOf(principal) ?? principal);
     const { maxTtlMs } = tokenLifetimes.upload[holder ? "bound" : "self"];
-    const described = describeSlot(principal, terms, this.#bounds.maxBytes);
+    const slot = newSlot(principal, terms, this.#bounds.maxBytes);
     const claims = {
-      key: encodeHandle(described),
+      key: encodeSlot(slot),
       ttlMs: ttlMs === undefined ? undefined : Math.min(ttlMs, maxTtlMs),
       principal: holder,
     };
@@ -79,15 +79,15 @@ export class SlotTokens {
       ? await this.#store.issue("upload", claims, { owner: share ?? tagOf(principal) ?? "" })
       : this.#sealer.seal("upload", claims);
     const url = `${this.#audience}${isShort ? shortSlotsPath : slotsPath}${token}`;
-    return { url, slot: { ...described, expiresAt } };
+    return { url, slot: { ...slot, expiresAt } };
   }
 
   /** A slot without a URL: for a file that is here already. */
-  describe(principal: Principal | undefined, terms: SlotTerms): OpenSlot {
+  createUnsent(principal: Principal | undefined, terms: SlotTerms): OpenSlot {
     const { ttlMs } = tokenLifetimes.upload[principal ? "bound" : "self"];
     // whole seconds, as tokens have them
     const expiresAt = Math.floor((Date.now() + ttlMs) / 1_000) * 1_000;
-    return { ...describeSlot(principal, terms, this.#bounds.maxBytes), expiresAt };
+    return { ...newSlot(principal, terms, this.#bounds.maxBytes), expiresAt };
   }
 
   /** Throws `not_found` or `expired`. */
@@ -112,7 +112,7 @@ export class SlotTokens {
 
   #presented(opened: OpenedToken): PresentedSlot {
     return {
-      ...decodeHandle(opened.key),
+      ...decodeSlot(opened.key),
       auth: opened.auth,
       expiresAt: opened.expiresAt,
       maxStepBytes: this.#bounds.maxStepBytes,
@@ -121,7 +121,7 @@ export class SlotTokens {
   }
 }
 
-function describeSlot(
+function newSlot(
   principal: Principal | undefined,
   terms: SlotTerms,
   maxBytes: number,
@@ -129,7 +129,7 @@ function describeSlot(
   return {
     uploadId: newId(),
     owner: ownerOf(principal),
-    terms: boundTerms(terms, maxBytes),
+    terms: cappedTerms(terms, maxBytes),
   };
 }
 
@@ -155,7 +155,7 @@ export function userOf(principal: Principal | undefined): Principal | undefined 
   return user;
 }
 
-function boundTerms({ accept, maxBytes, maxFiles, sha256 }: SlotTerms, most: number): SlotTerms {
+function cappedTerms({ accept, maxBytes, maxFiles, sha256 }: SlotTerms, most: number): SlotTerms {
   for (const [name, value] of Object.entries({ maxBytes, maxFiles }))
     if (!Number.isSafeInteger(value) || value < 1)
       throw new RangeError(`uploads: reserve: ${name} must be a whole number from 1`);
@@ -186,21 +186,21 @@ export function isAcceptEntry(text: string): boolean {
   return acceptGrammar.test(text);
 }
 
-const maxHandleBytes = 1_024;
+const maxEncodedBytes = 1_024;
 
-function encodeHandle({ uploadId, owner, terms }: Omit<OpenSlot, "expiresAt">): string {
+function encodeSlot({ uploadId, owner, terms }: Omit<OpenSlot, "expiresAt">): string {
   const { maxBytes, maxFiles, sha256 = "", accept } = terms;
-  const handle = JSON.stringify([uploadId, owner, maxBytes, maxFiles, sha256, ...accept]);
-  if (new TextEncoder().encode(handle).length > maxHandleBytes)
+  const text = JSON.stringify([uploadId, owner, maxBytes, maxFiles, sha256, ...accept]);
+  if (new TextEncoder().encode(text).length > maxEncodedBytes)
     throw new RangeError(
       "uploads: reserve: accept is too long for a slot; name ranges such as image/* instead of types",
     );
-  return handle;
+  return text;
 }
 
-function decodeHandle(handle: string): Omit<OpenSlot, "expiresAt"> {
-  // what is in the seal was made by encodeHandle
-  const [uploadId, owner, maxBytes, maxFiles, sha256, ...accept] = JSON.parse(handle) as [
+function decodeSlot(text: string): Omit<OpenSlot, "expiresAt"> {
+  // what is in the seal was made by encodeSlot
+  const [uploadId, owner, maxBytes, maxFiles, sha256, ...accept] = JSON.parse(text) as [
     string,
     string,
     number,

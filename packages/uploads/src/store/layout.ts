@@ -73,7 +73,7 @@ const grammar =
   /^uploads\/1\/([^/]+)\/([0-9a-z]+)\.(\d{1,12})\/(?:(bytes|plan)-([^/]+)|(part|step)-([^/]+)-(\d{16})|file-(\d{3})|confirmed)$/;
 
 /** What the key of a listed object says; `undefined` for a foreign key. */
-export function readObject(info: ObjectInfo): UploadObject | undefined {
+export function parseObject(info: ObjectInfo): UploadObject | undefined {
   const match = grammar.exec(info.key);
   if (!match || !isId(match[1]!)) return undefined;
   const [, uploadId = "", owner = "", seconds, kind, fileId, ...rest] = match;

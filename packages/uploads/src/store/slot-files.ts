@@ -33,25 +33,20 @@ export class SlotFiles {
     this.#parts = parts;
   }
 
-  /** How far the upload of a slot is; rejects with `already_exists` when it takes no more files. */
-  async openState(slot: OpenSlot, signal: AbortSignal): Promise<UploadState> {
-    const state = await readState(this.#parts.storage, slot.uploadId, signal);
-    await this.ensureOpen(slot, state, signal);
-    return state;
-  }
-
-  /** Rejects with `already_exists` when an upload in this state takes no more files. */
-  async ensureOpen(
-    slot: OpenSlot,
-    { phase, places }: UploadState,
-    signal: AbortSignal,
-  ): Promise<void> {
+  /**
+   * The state of a slot that takes more files: `known`, or what storage shows. Rejects with `already_exists` if it takes
+   * no more.
+   */
+  async ensureOpen(slot: OpenSlot, signal: AbortSignal, known?: UploadState): Promise<UploadState> {
+    const state = known ?? (await readState(this.#parts.storage, slot.uploadId, signal));
+    const { phase, places } = state;
     if (phase === "confirmed") {
       // an upload that was closed without files may still have some that are being removed
       const confirmed = await confirmedIn(this.#parts.storage, slot, signal);
       throw noMoreFiles(places.length > 0 && confirmed?.size !== 0);
     }
     if (places.length >= slot.terms.maxFiles) throw tooManyFiles(places.length);
+    return state;
   }
 
   openSink(
@@ -90,7 +85,7 @@ export class SlotFiles {
       for (const { fileId, size } of records) await quota.settle(slot.owner, fileId, size);
       return records;
     } catch (error) {
-      await this.#removeStored(slot, keepsBytes ? [] : files, places).catch(onError);
+      await this.#removeUnstored(slot, keepsBytes ? [] : files, places).catch(onError);
       for (const { fileId } of files) await quota.drop(slot.owner, fileId);
       throw error;
     }
@@ -108,7 +103,7 @@ export class SlotFiles {
   }
 
   /** Removes files that could not be stored, except those that another process has stored or may rely on. */
-  async #removeStored(
+  async #removeUnstored(
     slot: OpenSlot,
     files: readonly ReceivedFile[],
     places: readonly RecordPlace[],

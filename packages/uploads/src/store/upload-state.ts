@@ -1,5 +1,5 @@
 import type { ObjectInfo, StorageBackend } from "@sluice/storage";
-import { readObject, uploadPrefix, type UploadObject } from "./layout.ts";
+import { parseObject, uploadPrefix, type UploadObject } from "./layout.ts";
 import { listAll } from "./upload-storage.ts";
 
 /** How long after its end, see {@link endOf}, an unconfirmed upload is kept. */
@@ -48,7 +48,7 @@ export async function readState(
 
 /** Says from a listing of an upload how far it is. */
 export function stateOf(infos: readonly ObjectInfo[]): UploadState {
-  const objects = infos.map(readObject).filter((object) => object !== undefined);
+  const objects = infos.map(parseObject).filter((object) => object !== undefined);
   const [first] = objects;
   if (!first) return { phase: "reserved", places: [], unfinished: new Map(), bytes: 0 };
   const { owner, expiresAt, folder } = first;

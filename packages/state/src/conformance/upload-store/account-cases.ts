@@ -3,7 +3,7 @@ import {
   kit,
   later,
   leaseMs,
-  places,
+  permits,
   start,
   type UploadStoreCase,
 } from "./upload-store-bed.ts";
@@ -13,46 +13,58 @@ const { equal, rule } = kit;
 /** Uploads in progress and kept files of an owner. */
 export const accountCases: readonly UploadStoreCase[] = [
   rule(
-    "places-bound",
-    "Of any number of requests at once as many get a place as there are.",
+    "permits-bound",
+    "Of any number of requests at once as many get a permit as there are.",
     async (store) => {
       const entered = await Promise.all(
-        Array.from({ length: 30 }, (_, n) => store.enter("alice", `place ${n}`, places(4))),
+        Array.from({ length: 30 }, (_, n) => store.enter("alice", `permit ${n}`, permits(4))),
       );
-      equal(entered.filter(Boolean).length, 4, "the number that got a place");
-      equal(await store.enter("alice", "late", places(4)), false, "a fifth place");
+      equal(entered.filter(Boolean).length, 4, "the number that got a permit");
+      equal(await store.enter("alice", "late", permits(4)), false, "a fifth permit");
     },
   ),
-  rule("places-back", "A place that is given back can be taken, and no other.", async (store) => {
-    await store.enter("alice", "a", places(1));
+  rule("permits-back", "A permit that is given back can be taken, and no other.", async (store) => {
+    await store.enter("alice", "a", permits(1));
     await store.leave("alice", "unknown");
-    equal(await store.enter("alice", "b", places(1)), false, "a place that was not given back");
+    equal(await store.enter("alice", "b", permits(1)), false, "a permit that was not given back");
     await store.leave("alice", "a");
     await store.leave("alice", "a");
-    equal(await store.enter("alice", "b", places(1)), true, "a place that was");
-    equal(await store.enter("alice", "c", places(1)), false, "a second one");
+    equal(await store.enter("alice", "b", permits(1)), true, "a permit that was");
+    equal(await store.enter("alice", "c", permits(1)), false, "a second one");
   }),
-  rule("places-lapse", "A place that is not prolonged is free when it expires.", async (store) => {
-    await store.enter("alice", "a", places(2));
-    await store.enter("alice", "b", places(2));
-    equal(
-      await store.enter("alice", "a", places(2, later(leaseMs - 1))),
-      true,
-      "prolonging a place",
-    );
-    equal(
-      await store.enter("alice", "c", places(2, later(leaseMs - 1))),
-      false,
-      "a place too soon",
-    );
-    equal(await store.enter("alice", "c", places(2, later(leaseMs))), true, "a place in time");
-    equal(await store.enter("alice", "d", places(2, later(leaseMs))), false, "a prolonged place");
-  }),
-  rule("owners-apart", "Each owner has its own places and files.", async (store) => {
-    await store.enter("alice", "a", places(1));
-    equal(await store.enter("bob", "a", places(1)), true, "the other's place");
+  rule(
+    "permits-lapse",
+    "A permit that is not prolonged is free when it expires.",
+    async (store) => {
+      await store.enter("alice", "a", permits(2));
+      await store.enter("alice", "b", permits(2));
+      equal(
+        await store.enter("alice", "a", permits(2, later(leaseMs - 1))),
+        true,
+        "prolonging a permit",
+      );
+      equal(
+        await store.enter("alice", "c", permits(2, later(leaseMs - 1))),
+        false,
+        "a permit too soon",
+      );
+      equal(await store.enter("alice", "c", permits(2, later(leaseMs))), true, "a permit in time");
+      equal(
+        await store.enter("alice", "d", permits(2, later(leaseMs))),
+        false,
+        "a prolonged permit",
+      );
+    },
+  ),
+  rule("owners-apart", "Each owner has its own permits and files.", async (store) => {
+    await store.enter("alice", "a", permits(1));
+    equal(await store.enter("bob", "a", permits(1)), true, "the other's permit");
     await store.leave("bob", "a");
-    equal(await store.enter("alice", "b", places(1)), false, "a place after the other's was left");
+    equal(
+      await store.enter("alice", "b", permits(1)),
+      false,
+      "a permit after the other's was left",
+    );
     equal(await store.hold("alice", "1", file(100)), true, "a file");
     equal(await store.hold("bob", "1", file(100)), true, "the other's file");
     await store.drop("bob", "1");

@@ -14,11 +14,11 @@ export function later(ms: number): UploadLease {
   return { now: start + ms, until: start + ms + leaseMs };
 }
 
-export function places(
+export function permits(
   count: number,
   lease: UploadLease = later(0),
-): UploadLease & { readonly places: number } {
-  return { ...lease, places: count };
+): UploadLease & { readonly permits: number } {
+  return { ...lease, permits: count };
 }
 
 /** A file of an owner that may have five files and 100 bytes. */
