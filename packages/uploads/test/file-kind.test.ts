@@ -94,3 +94,27 @@ test("a slot accepts types, ranges and extensions, and what is unknown only wher
   // the extension alone does not make it one
   expect(await takes(jpeg, { name: "a.pdf" }, [".pdf"])).toBe(false);
 });
+
+test.for<[string, Told, string[], string]>([
+  ["a,b\n1,2", { declaredType: "text/plain", name: "a.csv" }, ["text/csv"], "text/csv"],
+  ["{}", { declaredType: "text/plain", name: "a.json" }, ["application/json"], "application/json"],
+  [
+    "# a",
+    { declaredType: "text/plain; charset=utf-8", name: "a.md" },
+    ["text/markdown"],
+    "text/markdown",
+  ],
+  // its own word counts first
+  ["a,b", { declaredType: "text/plain", name: "a.csv" }, ["text/plain", "text/csv"], "text/plain"],
+  ["a,b", { declaredType: "text/plain", name: "a.csv" }, ["text/*"], "text/plain"],
+  ["a,b", { declaredType: "text/plain", name: "a.csv" }, ["application/json"], "unsupported"],
+  ["a,b", { declaredType: "text/plain" }, ["text/csv"], "unsupported"],
+  ["a,b", { declaredType: "text/html", name: "a.csv" }, ["text/csv"], "unsupported"],
+  ["\0\x01", { declaredType: "text/plain", name: "a.csv" }, ["text/csv"], "unsupported"],
+  ["hello", { declaredType: "text/plain", name: "a.png" }, ["image/png"], "unsupported"],
+])(
+  "%j as %j for %j: plain text is also what its name says",
+  async ([bytes, told, accept, kind]) => {
+    expect(await kindOf(bytes, told, accept)).toBe(kind);
+  },
+);

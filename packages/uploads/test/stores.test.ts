@@ -2,7 +2,8 @@ import { generateKey } from "@sluice/core";
 import { createMemoryStores } from "@sluice/state";
 import { createSluice } from "@sluice/server";
 import { createMemoryBackend } from "@sluice/storage";
-import { createUploads } from "@sluice/uploads";
+import { createHandler } from "@sluice/transport-http";
+import { createUploads, type Uploads } from "@sluice/uploads";
 import { expect, test, vi } from "vitest";
 import { bearer, noise, startUploadServer } from "./upload-server.ts";
 
@@ -32,4 +33,27 @@ test("uploads in memory beside state that processes share are refused, with the 
   );
   const shared = { uploads: { ...memory.uploads, shared: true } };
   expect(() => void createUploads(sluice, { ...options, stores: shared }).close()).not.toThrow();
+});
+
+test("an upload URL that nothing in the process serves is warned about once", async () => {
+  const warnings: string[] = [];
+  const sluice = createSluice({
+    storage: createMemoryBackend(),
+    endpoint: "http://127.0.0.1:1/mcp",
+    keys: "ephemeral",
+    anonymous: true,
+    onWarning: (message) => void warnings.push(message),
+  });
+  warnings.length = 0;
+  const open = (): Uploads =>
+    createUploads(sluice, { storage: createMemoryBackend(), scan: "none" });
+  const unserved = open();
+  await unserved.reserve(undefined, terms);
+  await unserved.reserve(undefined, terms);
+  expect(warnings).toEqual([expect.stringContaining("pass uploads to createHandler")]);
+  const served = open();
+  createHandler({ sluice, uploads: served });
+  await served.reserve(undefined, terms);
+  expect(warnings).toHaveLength(1);
+  await Promise.all([unserved.close(), served.close()]);
 });

@@ -232,6 +232,7 @@ export function createSluice(options: SluiceOptions = {}): Sluice {
       ensureOwn,
       markServed: () => grants.markServed(),
       onError,
+      onWarning,
     },
     attach(mcp, attachOptions = {}) {
       attachments.attach(mcp, attachOptions);

@@ -168,4 +168,5 @@ export interface Host {
   /** Tells that this process serves its download URLs, so that no warning is due. */
   markServed(): void;
   readonly onError: (error: unknown) => void;
+  readonly onWarning: (message: string) => void;
 }

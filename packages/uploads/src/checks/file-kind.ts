@@ -52,6 +52,8 @@ interface Verdict {
   readonly type: string;
   /** Claimed container types that the bytes confirm. */
   readonly containers: readonly string[];
+  /** Types of the name that plain text may be, if the sender only said that it is text. */
+  readonly textTypes: readonly string[];
 }
 
 function weighClues({
@@ -83,7 +85,12 @@ function weighClues({
     ...shown,
     ...fitting,
   ];
-  return { denied, type, containers: fitting.filter(isContainer) };
+  return {
+    denied,
+    type,
+    containers: fitting.filter(isContainer),
+    textTypes: ownType === "text/plain" ? namedTypes.filter(isText).filter(agrees) : [],
+  };
 }
 
 /** Whether a file with these first bytes may be of this type. */
@@ -119,7 +126,7 @@ function isPassive(type: string): boolean {
 
 function askedKind(
   { name = "", bytes }: KindClues,
-  { denied, type, containers }: Verdict,
+  { denied, type: likelyType, containers, textTypes }: Verdict,
   accept: readonly string[],
 ): FileKind {
   const { type: found = unknownType, text } = bytes;
@@ -129,17 +136,22 @@ function askedKind(
       `it is called ${denied.join(", ")} and ${what}; accepted: ${accept.join(", ")}`,
     );
   }
-  const isShown = found !== unknownType && mayBegin(type, found, false);
   const lowerName = name.toLowerCase();
-  const isAsked = accept.some((entry) => {
-    if (entry.startsWith(".")) return lowerName.endsWith(entry) && lowerName.length > entry.length;
-    if (!entry.endsWith("/*")) return [type, found, ...containers].includes(canonicalType(entry));
-    if (entry === "text/*" && isText(type)) return !isMedia(type);
-    // `image/*` admits types without naming them, so a media file must prove its type by its bytes
-    const isIn = type.startsWith(entry.slice(0, -1)) || found.startsWith(entry.slice(0, -1));
-    return isIn && (isShown || !isMedia(entry));
-  });
-  if (!isAsked) throw wrongType(`${type} is not accepted here; accepted: ${accept.join(", ")}`);
+  const isAsked = (candidate: string): boolean =>
+    accept.some((entry) => {
+      if (entry.startsWith("."))
+        return lowerName.endsWith(entry) && lowerName.length > entry.length;
+      if (!entry.endsWith("/*"))
+        return [candidate, found, ...containers].includes(canonicalType(entry));
+      if (entry === "text/*" && isText(candidate)) return !isMedia(candidate);
+      // `image/*` admits types without naming them, so a media file must prove its type by its bytes
+      const isShown = found !== unknownType && mayBegin(candidate, found, false);
+      const isIn = [candidate, found].some((each) => each.startsWith(entry.slice(0, -1)));
+      return isIn && (isShown || !isMedia(entry));
+    });
+  const type = [likelyType, ...textTypes].find(isAsked);
+  if (type === undefined)
+    throw wrongType(`${likelyType} is not accepted here; accepted: ${accept.join(", ")}`);
   return { type, mustBeInactive: text !== undefined && isMedia(type) };
 }
 

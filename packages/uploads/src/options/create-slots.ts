@@ -13,7 +13,10 @@ import { ownerOf, type SlotTokens, tagOfOwner } from "../slots/slot-token.ts";
 import type { Slots, UploadedFile } from "../slots/slots.ts";
 import { codeOf } from "../slots/upload-error.ts";
 
-/** The slots of one endpoint. What they do ends when `closing` aborts. */
+const unservedWarning =
+  "an upload URL was issued, and nothing in this process serves it: pass uploads to createHandler or serve, here or in another process";
+
+/** The slots of one endpoint. What they do ends when `closing` aborts. Warns once about a slot that `isServed` denies. */
 export function createSlots({
   host,
   tokens,
@@ -23,8 +26,9 @@ export function createSlots({
   pages,
   progress,
   closing,
+  isServed,
 }: {
-  readonly host: Pick<Host, "beginAudit" | "onError">;
+  readonly host: Pick<Host, "beginAudit" | "onError" | "onWarning">;
   readonly tokens: SlotTokens;
   readonly receiving: ReceiverParts;
   readonly confirmation: Confirmation;
@@ -32,11 +36,15 @@ export function createSlots({
   readonly pages: Pick<UploadPageStore, "concludeSlot">;
   readonly progress: ProgressTracker;
   readonly closing: ShutdownStage;
+  readonly isServed: () => boolean;
 }): Slots {
+  let mayWarn = true;
   return {
     async reserve(principal, terms, options = {}) {
       const { url, slot } = await tokens.issue(principal, terms, options);
       const { uploadId, owner, expiresAt } = slot;
+      if (mayWarn && !isServed()) host.onWarning(unservedWarning);
+      mayWarn = false;
       const audited = { grant: uploadId, principal: tagOfOwner(owner) };
       host.beginAudit({ action: "upload", step: "reserve", ...audited }).end("issued");
       return { uploadId, url, method: "POST", expiresAt, terms: slot.terms };

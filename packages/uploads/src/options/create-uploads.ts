@@ -135,6 +135,7 @@ export function createUploads(sluice: Pick<Sluice, "host">, options: UploadsOpti
   const answering = { storage, tokens, lock, pages, remover, onError };
 
   // for tools
+  let isServed = false;
   const slots = createSlots({
     host,
     tokens,
@@ -144,6 +145,7 @@ export function createUploads(sluice: Pick<Sluice, "host">, options: UploadsOpti
     pages,
     progress,
     closing,
+    isServed: () => isServed,
   });
   const sweeper = startSweeper({
     storage,
@@ -157,7 +159,6 @@ export function createUploads(sluice: Pick<Sluice, "host">, options: UploadsOpti
   });
   const pending = new PendingUploads(host);
   const uris = createFileUris(host);
-  let isServed = false;
   const ask = createAskForFiles({
     host,
     slots,
