@@ -1,6 +1,6 @@
 export { serve, type ServeOptions, type Serving } from "./node/serve.ts";
 export { toNodeHandler, type NodeHandler, type NodeHandlerOptions } from "./node/node-handler.ts";
-export type { NodeRequest } from "./node/node-request.ts";
+export type { NodeRequest } from "./node/incoming-request.ts";
 export type { OffloadOptions } from "./download/offload.ts";
 export type { OutflowOptions } from "./download/outflow.ts";
 export { hardenServer, type HardenServerOptions } from "./node/harden-server.ts";

@@ -1,6 +1,7 @@
 import { readTarget } from "@sluice/core/internal";
 import { expect, test } from "vitest";
-import { readBase, targetOf } from "../src/endpoint/request-target.ts";
+import { readBase } from "../src/endpoint/router.ts";
+import { targetOf } from "../src/endpoint/web-request.ts";
 
 test.each([
   ["/", "/"],

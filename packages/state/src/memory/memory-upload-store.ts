@@ -71,10 +71,10 @@ export function createMemoryUploadStore(): UploadStore {
   return {
     shared: false,
     async enter(account, permit, { now, until, permits }) {
-      const found = accountOf(account, now);
-      if (!found.permits.has(permit) && found.permits.size >= permits) return false;
-      found.permits.set(permit, until);
-      accounts.set(account, found);
+      const usage = accountOf(account, now);
+      if (!usage.permits.has(permit) && usage.permits.size >= permits) return false;
+      usage.permits.set(permit, until);
+      accounts.set(account, usage);
       return true;
     },
     async leave(account, permit) {

@@ -10,8 +10,7 @@ import {
   type UnlistedReason,
 } from "@sluice/storage/plugin";
 import { SluiceError } from "@sluice/core";
-import { toSluiceError } from "../root/fs-error.ts";
-import { lookFault } from "./look-fault.ts";
+import { lookFault, toSluiceError } from "../root/fs-error.ts";
 import { closeFile, openFile } from "./open-file.ts";
 import { toObjectInfo } from "./opened-object.ts";
 import type { FsRoot } from "../root/root.ts";

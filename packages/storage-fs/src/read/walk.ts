@@ -5,7 +5,7 @@ import { type UnlistedReason, UnlistedTally } from "@sluice/storage/plugin";
 import { type OpenDirectory, openDirectory } from "./open-directory.ts";
 import { type FsRoot, toDirectoryPath, unservableReason } from "../root/root.ts";
 import { isVolumeLink } from "../root/volume.ts";
-import { lookFault } from "./look-fault.ts";
+import { lookFault } from "../root/fs-error.ts";
 
 const opendirAsync = promisify(opendir);
 

@@ -1,4 +1,6 @@
+import { basename } from "node:path";
 import { SluiceError, type SluiceErrorCode } from "@sluice/core";
+import type { UnlistedReason } from "@sluice/storage/plugin";
 
 const meanings: Readonly<Record<string, readonly [SluiceErrorCode, string]>> = {
   ENOENT: ["not_found", "it is not there"],
@@ -38,3 +40,11 @@ export function toSluiceError(error: unknown, operation: string): SluiceError {
   return new SluiceError(code, `${operation}: ${text} (${name})`, { cause: error });
 }
 // #endregion
+
+/** Why an entry at `path` cannot be looked at, by the error of looking; `undefined` if it is gone by now. */
+export function lookFault(error: unknown, path: string): UnlistedReason | undefined {
+  const code = systemCode(error);
+  if (code !== "ENOENT" && code !== "ENOTDIR") return code === "ELOOP" ? "link" : "unreadable";
+  // a name that is not UTF-8 was read with U+FFFD in it, and under that name there is nothing
+  return basename(path).includes("\ufffd") ? "notUtf8" : undefined;
+}

@@ -4,10 +4,13 @@ import type { Sluice } from "@sluice/server";
 import { type Host, problem } from "@sluice/server/internal";
 import { type BinaryOptions, withBinary } from "../binary/with-binary.ts";
 import { createDownloadRoutes } from "../download/download-route.ts";
-import { ensureHandler } from "../endpoint/ensure-arguments.ts";
 import { addRoutes, createRoutedHandler } from "../endpoint/routed-handler.ts";
 import { createRouter, type EndpointOptions, type Routes } from "../endpoint/router.ts";
-import type { McpFetchHandler, SluiceHandler } from "../endpoint/sluice-handler.ts";
+import {
+  ensureHandler,
+  type McpFetchHandler,
+  type SluiceHandler,
+} from "../endpoint/sluice-handler.ts";
 import { toResponse } from "../endpoint/web-response.ts";
 import {
   createSessions,

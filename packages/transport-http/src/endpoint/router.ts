@@ -12,7 +12,6 @@ import {
 } from "@sluice/server/internal";
 import { endpointPage, isVisit } from "./endpoint-page.ts";
 import type { PlainRequest } from "./plain-route.ts";
-import { readBase } from "./request-target.ts";
 
 /** What a request target names. */
 export interface Route {
@@ -181,4 +180,22 @@ function answerOptions(
     status: 204,
     headers: ["Allow", allowOf({ methods }), "Vary", "Origin", ...options, ...cors, ...allowed],
   };
+}
+
+/**
+ * What stands before the routes below an endpoint: its path without a slash at the end, empty at the root. Throws a
+ * `TypeError` for a path that no request can name.
+ */
+export function readBase(path: string): string {
+  const base = path.replace(/\/$/, "");
+  const isSpelled = path === "" || (readTarget(path) === path && urlPath(path) === path);
+  if (!isSpelled)
+    throw new TypeError(
+      "sluice: path must be the path of the endpoint as URLs spell it, such as /mcp, without empty or dot segments",
+    );
+  return base;
+}
+
+function urlPath(path: string): string {
+  return new URL(path, "http://localhost").pathname;
 }

@@ -3,12 +3,20 @@ import { SluiceError } from "@sluice/core";
 import { onAbort } from "@sluice/core/internal";
 import type { HttpExchange } from "./http-exchange.ts";
 import type { PlainRequest, RequestBody } from "./plain-route.ts";
-import { targetOf } from "./request-target.ts";
 
 /** Reads headers; a request made by hand has no `Host`, and its URL says the same. */
 export function headerReader(request: Request): (name: string) => string | undefined {
   return (name) =>
     request.headers.get(name) ?? (name === "host" ? new URL(request.url).host : undefined);
+}
+
+/** The target of a web request: the part of its URL after the authority. */
+export function targetOf({ url }: Pick<Request, "url">): string {
+  const authority = url.indexOf("//") + 2;
+  const end = url.slice(authority).search(/[/?#]/);
+  if (end < 0) return "/";
+  const target = url.slice(authority + end);
+  return target.startsWith("/") ? target : `/${target}`;
 }
 
 /** What a router looks at. */

@@ -4,7 +4,7 @@ import {
   verifyBearerToken,
   type VerifyBearerTokenOptions,
 } from "@modelcontextprotocol/server";
-import type { NodeRequest } from "./node-request.ts";
+import type { NodeRequest } from "./incoming-request.ts";
 
 /**
  * Makes the middleware that verifies bearer tokens without Express: the SDK decides, and words the challenge. Rejects with

@@ -5,7 +5,7 @@ import { captureAnswer } from "./captured-answer.ts";
 import type { EndpointRouter } from "../endpoint/router.ts";
 import type { HttpExchange } from "../endpoint/http-exchange.ts";
 import { NodeExchange } from "./node-exchange.ts";
-import type { NodeRequest } from "./node-request.ts";
+import type { NodeRequest } from "./incoming-request.ts";
 
 /**
  * True if the target names no route, and no framework could take it for the endpoint or for a path below it, however it

@@ -1,10 +1,21 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { toWebRequest, type NodeIncomingMessageLike } from "@modelcontextprotocol/node";
+import type { AuthInfo } from "@modelcontextprotocol/server";
 import { endBody, nodeBody } from "./node-body.ts";
 import { SluiceError } from "@sluice/core";
 import type { ByteLease } from "@sluice/server/internal";
 import type { RequestBody } from "../endpoint/plain-route.ts";
 import { smallJsonBytes } from "./handler-limits.ts";
+
+/** What middleware in front may have put on a request. */
+export type NodeRequest = IncomingMessage & {
+  /** Access token it verified. */
+  auth?: AuthInfo;
+  /** Body it parsed. */
+  body?: unknown;
+  /** URL before a mount path was taken off. */
+  originalUrl?: string;
+};
 
 interface CollectedRequest {
   readonly request: Request;

@@ -17,7 +17,6 @@ import {
 } from "@sluice/server/internal";
 import { createClientAddress } from "@sluice/server/internal/node";
 import { createBearerCheck } from "./bearer.ts";
-import { ensureHandler } from "../endpoint/ensure-arguments.ts";
 import { defaultMaxBodySize, tooLarge } from "../endpoint/json-body.ts";
 import { offerNext, dropSharedRequestHeader, isOutsideEndpoint } from "./call-next.ts";
 import { wireOf } from "./captured-answer.ts";
@@ -33,7 +32,6 @@ import { drainBody, endBody, nodeBody } from "./node-body.ts";
 import { Offload, type OffloadOptions } from "../download/offload.ts";
 import type { OutflowOptions } from "../download/outflow.ts";
 import type { PlainRequest, RequestBody } from "../endpoint/plain-route.ts";
-import type { NodeRequest } from "./node-request.ts";
 import { askHandler, withCors } from "../endpoint/routed-handler.ts";
 import { Connection, startInOrder } from "./connection.ts";
 import {
@@ -47,12 +45,13 @@ import { sendResponse } from "./send-response.ts";
 import {
   BodyTooLargeError,
   BusyError,
+  type NodeRequest,
   toCollectedRequest,
   toStreamingRequest,
 } from "./incoming-request.ts";
 import { isReply, replyOf } from "../endpoint/web-response.ts";
 import { HttpExchange } from "../endpoint/http-exchange.ts";
-import { missingNext, type McpFetchHandler } from "../endpoint/sluice-handler.ts";
+import { ensureHandler, type McpFetchHandler, missingNext } from "../endpoint/sluice-handler.ts";
 
 /** A request handler for `node:http` and for everything that passes its objects on, such as Express. */
 export type NodeHandler = (req: NodeRequest, res: ServerResponse, next?: unknown) => void;

@@ -118,13 +118,13 @@ export class ChecksMemory {
 
   /** Takes the checks of a file that have seen exactly its first `offset` bytes. */
   take(fileId: string, offset: number): FileChecks | undefined {
-    const found = this.#kept.get(fileId);
-    if (found?.checks.bytes !== offset) {
+    const entry = this.#kept.get(fileId);
+    if (entry?.checks.bytes !== offset) {
       this.#drop(fileId);
       return undefined;
     }
     this.#kept.delete(fileId);
-    return found.checks;
+    return entry.checks;
   }
 
   put(fileId: string, checks: FileChecks): void {

@@ -76,13 +76,13 @@ function weighClues({
     ...(isDeclarationTrue ? [] : [ownType]),
   ];
   const isCalled = ownType !== undefined || namedTypes.length > 0;
-  const shown = bytes.type !== undefined && !(bytes.isWeak && isCalled) ? [bytes.type] : [];
+  const shownTypes = bytes.type !== undefined && !(bytes.isWeak && isCalled) ? [bytes.type] : [];
   const isOwnWord = ownType !== undefined && !namedTypes.includes(ownType);
   const fitting = [...(isOwnWord ? [ownType] : []), ...namedTypes].filter(agrees);
   // the signature of a container says less than the name of what is made with it
   const [type = bytes.text === undefined ? unknownType : "text/plain"] = [
     ...fitting.filter((candidate) => !isContainer(candidate)),
-    ...shown,
+    ...shownTypes,
     ...fitting,
   ];
   return {

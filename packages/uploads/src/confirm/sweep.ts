@@ -141,8 +141,8 @@ async function removeLeftovers(
 ): Promise<UploadObject[]> {
   const count = (wanted: UploadObject["kind"]): number =>
     objects.filter(({ kind }) => kind === wanted).length;
-  const begun = count("part") + count("step") + count("plan");
-  const isClean = count("bytes") <= count("file") && begun === 0;
+  const unfinishedCount = count("part") + count("step") + count("plan");
+  const isClean = count("bytes") <= count("file") && unfinishedCount === 0;
   if (isClean) return [...objects];
   const marker = markerKey(objects[0]!.folder);
   const { files } = await readJson<ConfirmationRecord>(storage, marker, signal);

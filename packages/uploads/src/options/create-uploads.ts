@@ -1,4 +1,7 @@
 import type { AnyCall, AnyMcpServer, Sluice } from "@sluice/server";
+import type { Host } from "@sluice/server/internal";
+import type { Routes, SluiceHandler } from "@sluice/transport-http";
+import { addRoutes } from "@sluice/transport-http/internal";
 import type { z } from "zod/v4";
 import { type AskForFiles, createAskForFiles } from "../ask/ask-for-files.ts";
 import { PendingUploads } from "../ask/pending-uploads.ts";
@@ -34,7 +37,6 @@ import {
 } from "../tools/register-tool.ts";
 import { attachUploadTools, type AttachUploadsOptions } from "../tools/upload-tools.ts";
 import { createSlots } from "./create-slots.ts";
-import type { UploadsHost } from "./serve-uploads.ts";
 import { readOptions, type UploadsOptions } from "./uploads-options.ts";
 
 /** Options of `close`. */
@@ -43,6 +45,14 @@ export interface CloseUploadsOptions {
   readonly deadlineMs?: number;
   /** Ends the wait at once. */
   readonly signal?: AbortSignal;
+}
+
+/** What handlers and other packages of Sluice use of uploads. */
+export interface UploadsHost {
+  /** The Sluice that they were made for, as its other packages see it. */
+  readonly sluice: Host;
+  /** The routes below the path of an endpoint. */
+  routes(base: string): Routes;
 }
 
 /** Slots and the endpoint that takes what is sent to them, and tools over both. */
@@ -203,4 +213,15 @@ export function createUploads(sluice: Pick<Sluice, "host">, options: UploadsOpti
       await sweeper.close();
     },
   };
+}
+
+/**
+ * Adds the upload endpoint (`<endpoint>/u/…` and `<endpoint>/uploads/…`) and its pages to a handler, behind its checks of `Host` and `Origin`. Over
+ * `toNodeHandler` bodies go straight from the connection to storage; elsewhere they are web streams.
+ */
+export function withUploads(
+  handler: SluiceHandler,
+  { host }: { readonly host: UploadsHost },
+): SluiceHandler {
+  return addRoutes(handler, host.routes(handler.router.base));
 }

@@ -121,10 +121,10 @@ function createFileInSteps(
 
   async function keepNew(): Promise<void> {
     lease.ensureOurs();
-    const ended = writer;
+    const stepWriter = writer;
     writer = undefined;
-    if (!ended) return;
-    const end = await ended.suspend();
+    if (!stepWriter) return;
+    const end = await stepWriter.suspend();
     await record.keep(end);
     ({ rest } = end);
     keptBytes = end.offset + rest.byteLength;

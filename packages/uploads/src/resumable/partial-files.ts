@@ -184,10 +184,10 @@ export class PartialFiles {
     const listing = await this.list(slot, signal);
     const record = await this.#findRecord(address, listing, signal);
     if (record) return { record, listing };
-    const begun = listing.state.unfinished.get(fileId);
-    if (!begun || !plan) throw noFile();
+    const unfinished = listing.state.unfinished.get(fileId);
+    if (!unfinished || !plan) throw noFile();
     if (plan.steps === undefined) {
-      const file = openFileInParts(this.#parts, address, { plan, ...begun });
+      const file = openFileInParts(this.#parts, address, { plan, ...unfinished });
       return { file, listing };
     }
     const key = bytesKey(folderOf(slot), fileId);

@@ -82,9 +82,9 @@ export class ResumableUploads {
     const { slot, facts } = request;
     const { offset } = facts;
     return this.#withLease(fileId, request.signal, async (signal, lease) => {
-      const found = await partials.open({ slot, fileId, lease }, signal);
-      if ("record" in found) throw uploadError("already_exists", "this file is complete");
-      const { file, listing } = found;
+      const fileInSlot = await partials.open({ slot, fileId, lease }, signal);
+      if ("record" in fileInSlot) throw uploadError("already_exists", "this file is complete");
+      const { file, listing } = fileInSlot;
       let length: number | undefined;
       try {
         if (file.offset !== offset)
@@ -108,16 +108,18 @@ export class ResumableUploads {
   inspect(slot: OpenSlot, fileId: string, signal: AbortSignal): Promise<FileProgress> {
     const { partials, onError } = this.#parts;
     return this.#withLease(fileId, signal, async (_leaseSignal, lease) => {
-      const found = await partials.open({ slot, fileId, lease }, signal);
-      if ("file" in found) {
-        const { length } = found.file.plan;
-        return { fileId, offset: await found.file.keep(), length };
+      const fileInSlot = await partials.open({ slot, fileId, lease }, signal);
+      if ("file" in fileInSlot) {
+        const { length } = fileInSlot.file.plan;
+        return { fileId, offset: await fileInSlot.file.keep(), length };
       }
       // a process that stopped between the file and its parts left them behind
-      await partials.removeUnfinished(fileId, found.listing, signal).catch((error: unknown) => {
-        if (!signal.aborted) onError(error);
-      });
-      return wholeProgress(found.record);
+      await partials
+        .removeUnfinished(fileId, fileInSlot.listing, signal)
+        .catch((error: unknown) => {
+          if (!signal.aborted) onError(error);
+        });
+      return wholeProgress(fileInSlot.record);
     });
   }
 

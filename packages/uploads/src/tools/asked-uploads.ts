@@ -85,16 +85,16 @@ export function createAskedUploads({
       const { signal } = ctx.mcpReq;
       const caller = await identifyAsker(host, mcp, ctx);
       const { principal } = caller;
-      const begun = await open(uploadId, caller);
+      const upload = await open(uploadId, caller);
       const awaited = { principal, pageId: uploadId, slotIds: [uploadId], takesSent: true, signal };
       const arrival = await awaitArrival({ pages, slots }, awaited, waitMs);
       if (arrival.kind === "waiting")
-        return { ...begun, status: "waiting", isUndone: arrival.arrivedFiles > 0 };
+        return { ...upload, status: "waiting", isUndone: arrival.arrivedFiles > 0 };
       // also what another tool has used since
       const [file] = (await unlessMissing(slots.received(principal, uploadId, { signal }))) ?? [];
       if (file)
-        return { ...begun, status: "received", file, uri: await uriOf(begun, file, caller) };
-      if ((await pages.statusOf(uploadId)) === "declined") return { ...begun, status: "declined" };
+        return { ...upload, status: "received", file, uri: await uriOf(upload, file, caller) };
+      if ((await pages.statusOf(uploadId)) === "declined") return { ...upload, status: "declined" };
       throw unknownUpload();
     },
   };

@@ -70,9 +70,9 @@ export function attachUploadTools(
         ...definedMembers({ accept, maxBytes: smallest }),
       } as const;
       const message = args.purpose ?? "A file is asked for.";
-      const begun = await asked.request({ mcp, ctx }, { message, field, ttlMs });
-      const next = `Then call ${check} with upload_id "${begun.uploadId}".`;
-      return uploadRequired({ ...begun, message, stage: "asked", next });
+      const upload = await asked.request({ mcp, ctx }, { message, field, ttlMs });
+      const next = `Then call ${check} with upload_id "${upload.uploadId}".`;
+      return uploadRequired({ ...upload, message, stage: "asked", next });
     } catch (error) {
       return refusal(error, ctx, onError);
     }
