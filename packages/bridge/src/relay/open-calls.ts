@@ -4,7 +4,6 @@ import { SendError } from "../upstream/send-fault.ts";
 import type { ServerLink } from "../upstream/server-link.ts";
 import { keyIn, onlyKey } from "../messages/ids.ts";
 import { answerTo, codes, refusal } from "../messages/messages.ts";
-import { isReading } from "../messages/methods.ts";
 
 /** A request of the host that waits for the server. */
 export interface OpenCall {
@@ -84,8 +83,8 @@ export class OpenCalls {
 
   /** Answers a call with an error that says whether it may be repeated. `mayHaveRun`: the server had it. */
   fail(call: OpenCall, reason: string, mayHaveRun: boolean): void {
-    const { method, id } = call.request;
-    const isRepeatable = !mayHaveRun || isReading(method);
+    const { id } = call.request;
+    const isRepeatable = !mayHaveRun || this.#link.repeatable.has(call.request);
     const advice = isRepeatable
       ? "It can be repeated."
       : "It may have run: find out before you repeat it.";

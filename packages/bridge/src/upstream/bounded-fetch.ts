@@ -12,6 +12,8 @@ export interface SentMessage {
   unread?: string | undefined;
   /** What it was answered with in place of what the server sent. */
   fault?: string;
+  /** Since when the rest of its stream cannot be had, on the clock of `performance.now()`. */
+  awaySince?: number | undefined;
   /** Answers it with a fault; nothing more of its stream is asked for. */
   readonly fail?: (fault: string) => void;
 }

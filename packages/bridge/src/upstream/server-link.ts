@@ -12,7 +12,7 @@ import { SluiceError } from "@sluice/core";
 import { isInTime, sleep } from "@sluice/core/internal";
 import type { BridgeLimits } from "../messages/limits.ts";
 import { isAnswer, isCall } from "../messages/messages.ts";
-import { mayArriveTwice } from "../messages/methods.ts";
+import { RepeatableCalls } from "../messages/repeatable-calls.ts";
 import { Exchanges, type MessageOptions } from "./exchanges.ts";
 import { SendError, sendFaultOf, type SendFault } from "./send-fault.ts";
 import type { Flow, Upstream } from "./upstream.ts";
@@ -52,6 +52,8 @@ export class ServerLink {
   readonly #limits: BridgeLimits;
   readonly #events: LinkEvents;
   readonly #exchanges = new Exchanges();
+  /** Calls of this server that may arrive twice. */
+  readonly repeatable: RepeatableCalls = new RepeatableCalls();
   readonly #end = new AbortController();
   #transport: Transport | undefined;
   #opening: Promise<Transport> | undefined;
@@ -105,7 +107,7 @@ export class ServerLink {
         const inSession = transport.sessionId !== undefined && lostSessions < maxLostSessions;
         const fault = sendFaultOf(error, inSession);
         const isLeft = this.#transport !== transport;
-        if (!mayRepeat(message, fault, isLeft) || Date.now() > deadline || attempt > 1_000)
+        if (!this.#mayRepeat(message, fault, isLeft) || Date.now() > deadline || attempt > 1_000)
           throw new SendError(fault);
         if (fault.kind === "session-gone") {
           lostSessions++;
@@ -230,6 +232,7 @@ export class ServerLink {
   #receive(transport: Transport, message: JSONRPCMessage): void {
     if (this.#end.signal.aborted) return;
     this.#upstream.learn?.(message);
+    this.repeatable.learn(message);
     if (!isAnswer(message) || !this.#exchanges.take(message)) {
       this.#events.onmessage(message);
       return;
@@ -282,6 +285,13 @@ export class ServerLink {
     });
   }
 
+  /** True where another try does no harm, and may have another outcome. `isLeft`: the connection was given up. */
+  #mayRepeat(message: JSONRPCMessage, fault: SendFault, isLeft: boolean): boolean {
+    if (fault.kind === "lost")
+      return (fault.isAway === true || isLeft) && this.repeatable.mayArriveTwice(message);
+    return fault.kind === "unreached" || fault.kind === "session-gone";
+  }
+
   #away(reason: string): void {
     if (this.#isAway) return;
     this.#isAway = true;
@@ -323,12 +333,6 @@ function isStreamGone(error: Error): boolean {
     error.code === SdkErrorCode.ClientHttpFailedToOpenStream &&
     goneStatuses.has(error.data.status)
   );
-}
-
-/** True where another try does no call twice, and may have another outcome. `isLeft`: the connection was given up. */
-function mayRepeat(message: JSONRPCMessage, fault: SendFault, isLeft: boolean): boolean {
-  if (fault.kind === "lost") return (fault.isAway === true || isLeft) && mayArriveTwice(message);
-  return fault.kind === "unreached" || fault.kind === "session-gone";
 }
 
 /** An error of ours as it is; of any other, what it says of the message, without the server's words. */
