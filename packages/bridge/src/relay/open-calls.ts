@@ -4,6 +4,7 @@ import { SendError } from "../upstream/send-fault.ts";
 import type { ServerLink } from "../upstream/server-link.ts";
 import { keyIn, onlyKey } from "../messages/ids.ts";
 import { answerTo, codes, refusal } from "../messages/messages.ts";
+import { wordsOf } from "../messages/error-words.ts";
 
 /** A request of the host that waits for the server. */
 export interface OpenCall {
@@ -52,7 +53,7 @@ export class OpenCalls {
     delivery.catch((error: unknown) => {
       if (call.abort.signal.aborted) return;
       if (!(error instanceof SendError)) {
-        this.fail(call, error instanceof Error ? error.message : String(error), false);
+        this.fail(call, wordsOf(error), false);
         return;
       }
       const { fault } = error;

@@ -14,10 +14,10 @@ export class DeclaredTypes {
 
   /** Learns from a list of resources, and from the links in the result of a tool. */
   learn({ resources, content }: Members): void {
-    const listed = Array.isArray(resources) ? (resources as unknown[]).map(membersOf) : [];
+    const listedResources = Array.isArray(resources) ? (resources as unknown[]).map(membersOf) : [];
     const blocks = Array.isArray(content) ? (content as unknown[]).map(membersOf) : [];
     for (const { uri, mimeType } of [
-      ...listed,
+      ...listedResources,
       ...blocks.filter(({ type }) => type === "resource_link"),
     ])
       if (typeof uri === "string" && typeof mimeType === "string")
