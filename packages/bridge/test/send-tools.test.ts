@@ -395,7 +395,12 @@ test.each([
     "a",
   ],
   ["bytes", Buffer.of(0xff, 0xfe), { content: { type: "string" } }, /not text in UTF-8/],
-  ["a number", Buffer.from("5"), { content: { type: "number" } }, /does not take a plain text/],
+  [
+    "a number",
+    Buffer.from("5"),
+    { content: { type: "number" } },
+    /has no argument "content" that takes a text or a file; .* call the tool without send_file/,
+  ],
   [
     "base64",
     Buffer.from("a"),

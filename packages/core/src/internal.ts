@@ -181,6 +181,7 @@ export { createRecentEntries, type RecentEntries } from "./bytes/recent-entries.
 export { createSha256 } from "./bytes/sha256.ts";
 export { discardSource, pullStream } from "./bytes/source.ts";
 export { httpError, retryWords } from "./errors/error.ts";
+export { partsOnce } from "./errors/parts-once.ts";
 export { isTlsFault, tlsFault } from "./errors/tls-fault.ts";
 export { ensureKnownOptions } from "./errors/known-options.ts";
 export { readLimits, type ClientLimits } from "./errors/read-limits.ts";

@@ -6,6 +6,7 @@ import type { BridgeLimits } from "../messages/limits.ts";
 import type { RelayHooks } from "../messages/hooks.ts";
 import type { Upstream } from "../upstream/upstream.ts";
 import { runBridge } from "../relay/run-bridge.ts";
+import { wordsOf } from "../messages/error-words.ts";
 
 /**
  * A session of a host of 2025-11-25 or older. For hosts of 2026-07-28, which have no sessions: requests of one caller
@@ -87,7 +88,7 @@ export class RunningBridge {
     try {
       await runBridge({ host: this.host, upstream, hooks: opened.hooks, limits, onNote: note });
     } catch (error) {
-      note(error instanceof Error ? error.message : String(error));
+      note(wordsOf(error));
     } finally {
       await opened.close?.();
     }

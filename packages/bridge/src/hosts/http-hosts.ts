@@ -27,6 +27,7 @@ import {
 } from "./http-refusal.ts";
 import { RequestBridges } from "./request-bridges.ts";
 import { SessionHost } from "./session-host.ts";
+import { wordsOf } from "../messages/error-words.ts";
 
 /** Options of {@link createHttpHosts}. */
 export interface HttpHostsOptions {
@@ -207,7 +208,7 @@ class HostSessions {
       await live.begin(drop);
     } catch (error) {
       drop();
-      this.#parts.note(error instanceof Error ? error.message : String(error));
+      this.#parts.note(wordsOf(error));
       return serverNotOpened(error);
     }
     const response = await host.handle(request, body, release);

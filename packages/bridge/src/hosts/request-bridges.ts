@@ -13,6 +13,7 @@ import { type HostFacts, type HostParts, RunningBridge } from "./host-session.ts
 import { serverNotOpened, sessionsFull } from "./http-refusal.ts";
 import { RequestHost, type CallEnd } from "./request-host.ts";
 import type { Upstream } from "../upstream/upstream.ts";
+import { wordsOf } from "../messages/error-words.ts";
 
 /** How long a bridge waits for the next request. */
 const keepMs = 5 * 60_000;
@@ -109,7 +110,7 @@ export class RequestBridges {
       return undefined;
     } catch (error) {
       drop();
-      this.#parts.note(error instanceof Error ? error.message : String(error));
+      this.#parts.note(wordsOf(error));
       return serverNotOpened(error);
     }
   }

@@ -14,6 +14,11 @@ export interface BridgeLimits {
   readonly maxRounds: number;
 }
 
+/** What to do about a message that is too large. `hasSpool`: long texts go to files already. */
+export function smallerAdvice(hasSpool: boolean): string {
+  return hasSpool ? "ask for less" : "ask for less, or start the bridge with --save-to FOLDER";
+}
+
 /** The defaults of {@link BridgeLimits}. */
 export const defaultLimits: BridgeLimits = {
   maxOpenCalls: 1_000,

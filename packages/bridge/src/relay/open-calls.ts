@@ -4,7 +4,7 @@ import { SendError } from "../upstream/send-fault.ts";
 import type { ServerLink } from "../upstream/server-link.ts";
 import { keyIn, onlyKey } from "../messages/ids.ts";
 import { answerTo, codes, refusal } from "../messages/messages.ts";
-import { isReading } from "../messages/methods.ts";
+import { wordsOf } from "../messages/error-words.ts";
 
 /** A request of the host that waits for the server. */
 export interface OpenCall {
@@ -53,7 +53,7 @@ export class OpenCalls {
     delivery.catch((error: unknown) => {
       if (call.abort.signal.aborted) return;
       if (!(error instanceof SendError)) {
-        this.fail(call, error instanceof Error ? error.message : String(error), false);
+        this.fail(call, wordsOf(error), false);
         return;
       }
       const { fault } = error;
@@ -84,8 +84,8 @@ export class OpenCalls {
 
   /** Answers a call with an error that says whether it may be repeated. `mayHaveRun`: the server had it. */
   fail(call: OpenCall, reason: string, mayHaveRun: boolean): void {
-    const { method, id } = call.request;
-    const isRepeatable = !mayHaveRun || isReading(method);
+    const { id } = call.request;
+    const isRepeatable = !mayHaveRun || this.#link.repeatable.has(call.request);
     const advice = isRepeatable
       ? "It can be repeated."
       : "It may have run: find out before you repeat it.";

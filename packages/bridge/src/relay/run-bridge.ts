@@ -16,6 +16,7 @@ import { defaultLimits, type BridgeLimits } from "../messages/limits.ts";
 import { answerTo, codes, isCall, isNotice, refusal, type Answer } from "../messages/messages.ts";
 import { hostRevision, negotiate } from "./revisions/negotiate.ts";
 import type { Session, SessionParts } from "./session.ts";
+import { wordsOf } from "../messages/error-words.ts";
 
 /* oxlint-disable unicorn/prefer-add-event-listener -- transports of the SDK have properties only */
 
@@ -89,7 +90,7 @@ class BridgeRelay {
     this.#hooks.start?.(this.#calls());
     host.onmessage = (message) => this.#fromHost(message);
     host.onclose = () => this.#ended.resolve();
-    host.onerror = (error) => this.#note(error.message);
+    host.onerror = (error) => this.#note(wordsOf(error));
     const removeListener = onAbort(signal, (reason) => this.#ended.reject(reason));
     try {
       if (!signal?.aborted) await host.start();
@@ -164,8 +165,7 @@ class BridgeRelay {
       if (answer) await this.#answerHost(answerTo(request.id, answer));
       return !answer;
     } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error);
-      const message = `The bridge cannot reach ${this.#link.name}: ${reason}`;
+      const message = `The bridge cannot reach ${this.#link.name}: ${wordsOf(error)}`;
       this.#note(message);
       this.#answerOnce(
         asked,
@@ -262,8 +262,4 @@ class BridgeRelay {
 interface AskedRequest {
   readonly request: JSONRPCRequest;
   readonly abort: AbortController;
-}
-
-function wordsOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

@@ -130,9 +130,10 @@ function fullFault(
 ): SluiceError {
   const [largest] = saves.toSorted((a, b) => b.record.size - a.record.size);
   const example = largest ? `, such as ${largest.path} (${largest.record.size} bytes)` : "";
+  const neededTotal = Math.ceil((maxBytes - free + neededBytes) / 2 ** 20);
   return new SluiceError(
     "no_space",
-    `bridge: files from servers may have ${maxBytes} bytes together in this folder; ${free} are free, and this one needs ${neededBytes}. Ask the user to delete or move some of list_saved${example}, or to raise --max-total`,
+    `bridge: files from servers may have ${maxBytes} bytes together in this folder; ${free} are free, and this one needs ${neededBytes}. Ask the user to delete or move some of list_saved${example}, or to start the bridge with --max-total ${neededTotal}M or more`,
   );
 }
 

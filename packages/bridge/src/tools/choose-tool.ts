@@ -1,31 +1,44 @@
 import { SluiceError } from "@sluice/core";
-import { FILE_KEYWORD } from "@sluice/core/internal";
 import { membersOf, type Members } from "../messages/messages.ts";
+import {
+  findSlot,
+  slotsOf,
+  takesBase64,
+  takesUri,
+  valueAt,
+  type ArgumentPath,
+  type ArgumentSlot,
+} from "./argument-slots.ts";
 import { quoted } from "./tool-answer.ts";
 
-/** The tool that gets the file, and the argument that takes it. */
-export interface Taker {
-  readonly tool: string;
-  readonly kind: "uri" | "base64" | "text" | "asks";
-  readonly argument?: string;
-  readonly isList?: boolean;
-  /** The base64 goes in a `data:` URI. */
-  readonly isDataUri?: boolean;
-}
+/** The tool that gets the file, and where. */
+export type Taker =
+  | { readonly tool: string; readonly kind: "asks" }
+  | {
+      readonly tool: string;
+      readonly kind: "uri" | "base64" | "text";
+      readonly path: ArgumentPath;
+      /** The base64 goes in a `data:` URI. */
+      readonly isDataUri?: boolean;
+    };
 
 /** What a call says of the tool. */
-interface NamedTaker {
+export interface NamedTaker {
   readonly tool: string | undefined;
   readonly argument: string | undefined;
-  /** The argument gets the text of the file. */
-  readonly isText: boolean;
+  readonly as: GivenAs;
+  /** The other arguments. */
+  readonly others: Members;
 }
 
-/** Reads `as`. Throws `invalid_argument` for another word than `text`. */
-export function isAsText({ as }: Members): boolean {
-  if (as === undefined || as === null || as === "") return false;
-  if (as === "text") return true;
-  throw new SluiceError("invalid_argument", 'bridge: as is "text", or left out');
+/** `text`: the argument gets the text of the file. `asked`: the tool asks for the file, or gives an address for it. */
+export type GivenAs = "text" | "asked" | undefined;
+
+/** Reads `as`. Throws `invalid_argument` for any other word. */
+export function readGivenAs({ as }: Members): GivenAs {
+  if (as === undefined || as === null || as === "") return undefined;
+  if (as === "text" || as === "asked") return as;
+  throw new SluiceError("invalid_argument", 'bridge: as is "text", "asked", or left out');
 }
 
 /**
@@ -42,86 +55,107 @@ export function chooseTool(tools: readonly Members[], named: NamedTaker): Taker 
       `bridge: the server has no tool ${JSON.stringify(name)}; pass one that it has`,
     );
   }
-  const takers = tools.map((tool) => takerOf(tool, named)).filter(({ kind }) => kind === "uri");
+  const takers = tools.filter(({ inputSchema }) => slotsOf(inputSchema).some(ofUri));
   const [only, another] = takers;
-  if (only && !another) return only;
+  if (only && !another) return takerOf(only, named);
   throw new SluiceError(
     "invalid_argument",
     only
-      ? "bridge: several tools take files; pass tool"
+      ? `bridge: several tools take files; pass tool: ${oneOf(takers.map((tool) => String(tool["name"])))}`
       : "bridge: no tool says that it takes files; pass tool",
   );
 }
 
-function takerOf({ name, inputSchema }: Members, { argument, isText }: NamedTaker): Taker {
-  const tool = String(name);
-  const properties = Object.entries(membersOf(membersOf(inputSchema)["properties"]));
-  if (isText) return textTaker(tool, properties, argument);
-  for (const [property, value] of properties) {
-    if (argument !== undefined && property !== argument) continue;
-    const schemas = alternativesOf(value);
-    if (schemas.some((schema) => FILE_KEYWORD in schema))
-      return { tool, kind: "uri", argument: property };
-    if (schemas.some(({ items }) => FILE_KEYWORD in membersOf(items)))
-      return { tool, kind: "uri", argument: property, isList: true };
-    if (schemas.some(isBase64)) return { tool, kind: "base64", argument: property };
-    const words = argument === undefined ? [] : wordsOf(property, schemas);
-    if (words.some(namesDataUri))
-      return { tool, kind: "base64", argument: property, isDataUri: true };
-    if (words.some((text) => /base-?64|b64/i.test(text)))
-      return { tool, kind: "base64", argument: property };
-  }
-  if (argument === undefined) return { tool, kind: "asks" };
-  throw properties.some(([property]) => property === argument)
-    ? new SluiceError(
-        "invalid_argument",
-        `bridge: nothing says that the argument ${quoted(argument)} of ${tool} takes base64; pass as: "text" to send it the text of the file`,
-      )
-    : noArgument(tool, argument);
-}
-
-/** An argument that takes a text gets the text of the file, when the call says so. */
-function textTaker(
-  tool: string,
-  properties: readonly (readonly [string, unknown])[],
-  argument: string | undefined,
-): Taker {
-  if (argument === undefined)
-    throw new SluiceError("invalid_argument", 'bridge: as: "text" needs argument; pass it');
-  const property = properties.find(([name]) => name === argument);
-  if (!property) throw noArgument(tool, argument);
-  const schemas = alternativesOf(property[1]);
-  const isFile = schemas.some((schema) => FILE_KEYWORD in schema || isBase64(schema));
-  if (isFile || !schemas.some(({ type }) => [type].flat().includes("string")))
+function takerOf(listedTool: Members, named: NamedTaker): Taker {
+  const tool = String(listedTool["name"]);
+  const slots = slotsOf(listedTool["inputSchema"]);
+  const { argument, as, others } = named;
+  if (as === "asked") {
+    if (argument === undefined) return { tool, kind: "asks" };
     throw new SluiceError(
       "invalid_argument",
-      `bridge: the argument ${quoted(argument)} of ${tool} does not take a plain text; leave out as`,
+      'bridge: as: "asked" takes no argument; leave it out',
     );
-  return { tool, kind: "text", argument };
-}
-
-function noArgument(tool: string, argument: string): SluiceError {
-  return new SluiceError(
+  }
+  if (argument !== undefined) return namedTaker(tool, slots, { argument, as, others });
+  const open = slots.filter(({ path }) => (valueAt(others, path) ?? "") === "");
+  const candidates = candidatesAmong(open, as);
+  const [only, another] = candidates;
+  if (only && !another) return { tool, path: only.path, ...codingOf(only, as)! };
+  if (only === undefined && as === undefined && (open.length === 0 || givesAddress(listedTool)))
+    return { tool, kind: "asks" };
+  const reason = `${tool} would be called without the file`;
+  const otherWay = 'if the tool asks for the file itself, or gives a URL for it, pass as: "asked"';
+  throw new SluiceError(
     "invalid_argument",
-    `bridge: ${tool} has no argument ${quoted(argument)}; pass one that it has`,
+    `bridge: ${reason}; ${adviceFor(candidates.length > 0 ? candidates : open)}; ${otherWay}`,
   );
 }
 
-/** The schema of an argument, and those that it offers: an optional argument in Python is `anyOf` with null. */
-function alternativesOf(value: unknown): readonly Members[] {
-  const schema = membersOf(value);
-  const offered = [schema["anyOf"], schema["oneOf"]].filter((list) => Array.isArray(list)).flat();
-  return [schema, ...offered.map(membersOf)];
+/** The places that a call means that names none: those that declare files first, then those that declare base64. */
+function candidatesAmong(open: readonly ArgumentSlot[], as: GivenAs): readonly ArgumentSlot[] {
+  if (as === "text") return open.filter((slot) => codingOf(slot, as) !== undefined);
+  for (const takes of [ofUri, ofBase64, wordsCoding]) {
+    const candidates = open.filter(takes);
+    if (candidates.length > 0) return candidates;
+  }
+  return [];
 }
 
-function isBase64({ contentEncoding, format }: Members): boolean {
-  return contentEncoding === "base64" || format === "byte" || format === "base64";
+/** The argument that a call names. */
+function namedTaker(
+  tool: string,
+  slots: readonly ArgumentSlot[],
+  { argument, as, others }: Omit<NamedTaker, "tool" | "argument"> & { readonly argument: string },
+): Taker {
+  const found = findSlot(slots, argument, others);
+  const coding = found && codingOf(found.slot, as);
+  if (found && coding) return { tool, path: found.path, ...coding };
+  const subject = `the argument ${quoted(argument)} of ${tool}`;
+  if (found)
+    throw new SluiceError(
+      "invalid_argument",
+      as === "text"
+        ? `bridge: ${subject} does not take a plain text; leave out as`
+        : `bridge: nothing says that ${subject} takes base64; pass as: "text" to send it the text of the file`,
+    );
+  const inner = slots.filter(({ path: [first] }) => first === argument);
+  throw new SluiceError(
+    "invalid_argument",
+    `bridge: ${inner.length > 0 ? `${subject} has parts` : `${tool} has no argument ${quoted(argument)} that takes a text or a file`}; ${adviceFor(inner.length > 0 ? inner : slots)}`,
+  );
+}
+
+/** In what form a place takes a file: undefined if nothing says that it takes one so. */
+function codingOf(
+  slot: ArgumentSlot,
+  as: GivenAs,
+): { readonly kind: "uri" | "base64" | "text"; readonly isDataUri?: boolean } | undefined {
+  const isFile = ofUri(slot) || ofBase64(slot);
+  if (as === "text") return isFile ? undefined : { kind: "text" };
+  if (ofUri(slot)) return { kind: "uri" };
+  if (ofBase64(slot)) return { kind: "base64" };
+  return wordsCoding(slot);
+}
+
+function ofUri({ schemas }: ArgumentSlot): boolean {
+  return schemas.some(takesUri);
+}
+
+function ofBase64({ schemas }: ArgumentSlot): boolean {
+  return schemas.some(takesBase64);
 }
 
 /** Many servers say only in words what an argument takes. */
-function wordsOf(property: string, schemas: readonly Members[]): readonly string[] {
+function wordsCoding({ path, schemas }: ArgumentSlot) {
   const words = schemas.flatMap(({ title, description }) => [title, description]);
-  return [property, ...words].filter((text) => typeof text === "string");
+  const texts = [path.findLast((step) => typeof step === "string"), ...words].filter(
+    (text) => typeof text === "string",
+  );
+  if (texts.some(namesDataUri)) return { kind: "base64", isDataUri: true } as const;
+  return texts.some((text) => /base-?64|b64/i.test(text))
+    ? ({ kind: "base64" } as const)
+    : undefined;
 }
 
 /** True for words that ask for a `data:` URI, and do not forbid its beginning. */
@@ -130,4 +164,44 @@ function namesDataUri(words: string): boolean {
   const isNamed =
     /data[- ]?ur[il]/.test(shown) || (shown.includes("data:") && shown.includes(";base64"));
   return isNamed && !/\b(?:no|not|without)\b/.test(shown);
+}
+
+/** The tool says that its result has an address for the file, or that it is called again with the upload. */
+function givesAddress({ inputSchema, outputSchema }: Members): boolean {
+  return [inputSchema, outputSchema].some((schema) => {
+    const properties = membersOf(membersOf(schema)["properties"]);
+    return "upload_id" in properties || "upload_url" in properties;
+  });
+}
+
+const maxNames = 6;
+
+/** Nothing says that it takes more than a text. */
+function isText(slot: ArgumentSlot): boolean {
+  return codingOf(slot, undefined) === undefined;
+}
+
+/** What to write so that one of the places gets the file. */
+function adviceFor(slots: readonly ArgumentSlot[]): string {
+  if (slots.length === 0) return "it takes none; call the tool without send_file";
+  const parts = [
+    passing(
+      slots.filter((slot) => !isText(slot)),
+      "",
+    ),
+    passing(slots.filter(isText), ', with as: "text"'),
+  ].filter((part) => part !== undefined);
+  const hasParts = slots.some(({ path }) => path.length > 1);
+  const rest = hasParts ? "; what is beside it goes in arguments, at the same place" : "";
+  return `pass ${parts.join(", or ")}${rest}`;
+}
+
+function passing(slots: readonly ArgumentSlot[], how: string): string | undefined {
+  if (slots.length === 0) return undefined;
+  return `argument: ${oneOf(slots.map(({ name }) => name))}${how}`;
+}
+
+function oneOf(names: readonly string[]): string {
+  const shown = names.slice(0, maxNames).map(quoted).join(" or ");
+  return names.length > maxNames ? `${shown} or another` : shown;
 }

@@ -17,6 +17,7 @@ import {
   answerOf,
   answerTo,
 } from "../messages/messages.ts";
+import { DeclaredTypes } from "../saved/declared-types.ts";
 import { openSaving } from "../saved/saved-files.ts";
 import type { SpoolLimits } from "../spool/message-spooler.ts";
 import {
@@ -121,6 +122,7 @@ export async function openFileTools(options: FileToolsOptions): Promise<FileTool
     questions,
     agreedBytes: options.agreedBytes,
     loopback: new NamedLoopback({ serverName: server.name, trustedOrigins, questions }),
+    types: new DeclaredTypes(),
     streams: () => streams,
   };
   const answers = sendFolders && new FileAnswers(context);
@@ -193,6 +195,7 @@ export async function openFileTools(options: FileToolsOptions): Promise<FileTool
     serverAnswer: JSONRPCResponse,
   ): Promise<JSONRPCResponse> {
     const response = posed(call, rewriteSpooled(serverAnswer, spooled) as JSONRPCResponse);
+    if ("result" in response) context.types.learn(membersOf(response.result));
     if (call.method === "tools/call" && server.kind === "process" && "result" in response)
       context.loopback.learn(membersOf(response.result));
     if (call.method === "tools/list") return ownTools.addTo(call, response);

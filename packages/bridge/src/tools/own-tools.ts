@@ -80,8 +80,12 @@ function toolShape(name: ToolName, folders: readonly string[]): Members {
       properties: {
         path: { ...text, description: "Relative to the folder" },
         tool: { ...text, description: "Default: the only tool that takes files" },
-        argument: { ...text, description: "Argument of the tool that takes the file" },
-        as: { ...text, enum: ["text"], description: "For a plain text argument: the file's text" },
+        argument: { ...text, description: "Place of the file in them, such as files[0].content" },
+        as: {
+          ...text,
+          enum: ["text", "asked"],
+          description: "text: for a plain text argument. asked: the tool asks for the file",
+        },
         // strict hosts take no object without named members
         arguments: { ...text, description: "Other arguments of the tool, as JSON" },
       },

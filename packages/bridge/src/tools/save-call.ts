@@ -1,4 +1,5 @@
 import { lstat } from "node:fs/promises";
+import { localFileName } from "@sluice/core/internal";
 import type { SaveFolder, SavePlace } from "../confine/save-folder.ts";
 import type { Reservation } from "../spool/files/room.ts";
 import type { SavedFiles } from "../saved/saved-files.ts";
@@ -63,13 +64,14 @@ export async function withRoom(
   }
 }
 
-/** Writes a file in its place and remembers it. Its bytes are reserved before. */
+/** Writes a file in its place and remembers it. Its bytes are reserved before. `mimeType` is that of the response. */
 export async function writeSaved(
-  { uri, path, settings }: Save,
-  name: string,
+  { uri, path, settings, context }: Save,
+  named: { readonly name: string; readonly mimeType: unknown },
   write: (place: SavePlace) => Promise<Omit<SavedResource, "path">>,
 ): Promise<SavedResource> {
   const { folder, saved } = settings;
+  const name = context.types.nameOf(localFileName(named.name), uri, named.mimeType);
   const { key, modifiedMs, facts } = await folder.save(path, name, async (place) => {
     const written = { ...(await write(place)), path: place.path };
     const { mtimeMs } = await lstat(place.held);

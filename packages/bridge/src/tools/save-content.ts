@@ -95,7 +95,7 @@ async function saveRead(
     throw new SluiceError("permission_denied", "bridge: the user declined; nothing was saved");
   const name = fileNameFromUri(uri) ?? "";
   await reservation.grow(size);
-  return writeSaved(save, name, async (place) => {
+  return writeSaved(save, { name, mimeType: content["mimeType"] }, async (place) => {
     call.signal.throwIfAborted();
     await writeTo(place.held, name);
     return { size, sha256, verified, resumedBytes: 0 };

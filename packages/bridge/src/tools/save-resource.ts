@@ -100,7 +100,7 @@ async function saveStream(
   save: Save,
   terms: StreamTerms,
 ): Promise<SavedResource> {
-  const { name, size } = stream;
+  const { size } = stream;
   const agreed = agreedBytes(save.context);
   let refusal: unknown;
   try {
@@ -114,7 +114,7 @@ async function saveStream(
           throw error;
         }
       };
-      return writeSaved(save, name, (place) => {
+      return writeSaved(save, stream, (place) => {
         terms.place = place;
         return stream.saveTo(place.held, { resume: true, reserve });
       });

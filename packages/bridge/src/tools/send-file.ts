@@ -7,7 +7,8 @@ import { membersOf, type Members, isMembers } from "../messages/messages.ts";
 import { asksForFiles, type FileAnswers } from "./asked/file-answers.ts";
 import { callServer, createServerClient, listTools } from "./server-client.ts";
 import { optionalText, quoted, textArgument, type OwnToolCall } from "./tool-answer.ts";
-import { chooseTool, isAsText, type Taker } from "./choose-tool.ts";
+import { withValueAt } from "./argument-slots.ts";
+import { chooseTool, readGivenAs, type Taker } from "./choose-tool.ts";
 import { askAboveBytes, yesAdvice, type ToolContext } from "./tool-context.ts";
 import { type UploadAddress, uploadAddressIn } from "./upload-address.ts";
 
@@ -48,16 +49,17 @@ export async function sendForHost(
   const { args, signal } = call;
   const file = await settings.folders.find(textArgument(args, "path"));
   const tools = await listTools(context.calls(), signal);
+  const others = otherArguments(args["arguments"]);
   const taker = chooseTool(tools, {
     tool: optionalText(args, "tool"),
     argument: optionalText(args, "argument"),
-    isText: isAsText(args),
+    as: readGivenAs(args),
+    others,
   });
-  const others = otherArguments(args["arguments"]);
   const send: FileSend = { call, context, settings, file, taker, others };
-  if (taker.kind === "base64" || taker.kind === "text") return sendInArgument(send, taker.kind);
+  if (taker.kind === "base64" || taker.kind === "text") return sendInArgument(send, taker);
   await ensureAgreed(send, askAboveBytes);
-  return taker.kind === "uri" ? sendByUri(send) : sendWhenAsked(send);
+  return taker.kind === "uri" ? sendByUri(send, taker) : sendWhenAsked(send);
 }
 
 /** The arguments beside the file: JSON text, or the object itself. */
@@ -84,9 +86,11 @@ interface FileSend {
   readonly others: Members;
 }
 
+type ArgumentTaker = Exclude<Taker, { readonly kind: "asks" }>;
+
 /** SEP-2631: the server keeps the file under a URI, which the argument takes. */
-async function sendByUri(send: FileSend): Promise<SentToTool> {
-  const { call, context, settings, file, taker, others } = send;
+async function sendByUri(send: FileSend, { path }: ArgumentTaker): Promise<SentToTool> {
+  const { call, context, settings, file, others } = send;
   const { signal } = call;
   const authorized = askedOnce(createServerClient(context.calls(), "http"));
   const upload = (address: unknown) =>
@@ -98,8 +102,7 @@ async function sendByUri(send: FileSend): Promise<SentToTool> {
     if (context.server.kind === "http" || !isUntrusted(error)) throw error;
     return upload(membersOf(membersOf(authorized.answer())["upload"])["url"]);
   });
-  const value = taker.isList ? [sentFile.uri] : sentFile.uri;
-  const result = await callTool(send, { ...others, [taker.argument as string]: value }, {});
+  const result = await callTool(send, withValueAt(others, path, sentFile.uri), {});
   return sentAs(send, "uri", result);
 }
 
@@ -132,7 +135,7 @@ async function sendWhenAsked(send: FileSend): Promise<SentToTool> {
   if (!address)
     throw new SluiceError(
       "unsupported",
-      `bridge: ${taker.tool} asked for no file and named no address for one; pass the argument that takes it. It said: ${textOf(result)}`,
+      `bridge: ${taker.tool} asked for no file and named no address for one, so it got none. It said: ${textOf(result)}`,
     );
   await sendTo(address, send);
   const { uploadId } = address;
@@ -189,8 +192,8 @@ async function sendTo(address: UploadAddress, send: FileSend): Promise<void> {
 }
 
 /** The file in the message itself: small ones, and never without the user's yes. */
-async function sendInArgument(send: FileSend, way: "base64" | "text"): Promise<SentToTool> {
-  const { file, others, taker } = send;
+async function sendInArgument(send: FileSend, taker: ArgumentTaker): Promise<SentToTool> {
+  const { file, others } = send;
   if (file.size > maxInlineBytes)
     throw new SluiceError(
       "too_large",
@@ -201,9 +204,9 @@ async function sendInArgument(send: FileSend, way: "base64" | "text"): Promise<S
   if (!bytes)
     throw new SluiceError("precondition_failed", "bridge: the file has changed; send it again");
   const start = taker.isDataUri ? `data:${typeOfName(file.name)};base64,` : "";
-  const value = way === "text" ? utf8TextOf(bytes) : start + encodeBase64(bytes);
-  const result = await callTool(send, { ...others, [taker.argument as string]: value }, {});
-  return sentAs(send, way, result);
+  const value = taker.kind === "text" ? utf8TextOf(bytes) : start + encodeBase64(bytes);
+  const result = await callTool(send, withValueAt(others, taker.path, value), {});
+  return sentAs(send, taker.kind, result);
 }
 
 /** UTF-8 without its byte order mark. */
@@ -237,7 +240,7 @@ async function ensureAgreed(
 
 async function callTool(
   { call, context, taker }: FileSend,
-  args: Members,
+  args: unknown,
   more: Members,
 ): Promise<Members> {
   const params = { name: taker.tool, arguments: args, ...more };

@@ -3,6 +3,7 @@ import { SluiceError } from "@sluice/core";
 import { backgroundClock, retryWords } from "@sluice/core/internal";
 import type { BridgeCalls } from "../messages/hooks.ts";
 import { membersOf, type Members } from "../messages/messages.ts";
+import { wordsOf } from "../messages/error-words.ts";
 
 /** A call of one of the bridge's tools. */
 export interface OwnToolCall {
@@ -91,20 +92,20 @@ export function toolResult(
 /** The result of a tool that failed. `cause`: what seems to be behind it, as a sentence. */
 export function toolFault(error: unknown, cause?: string): Members {
   const fault = faultWords(error);
-  const text =
-    cause === undefined ? fault : `${fault.replace(/\.$/, "")}; probable cause: ${cause}`;
+  const isTold = cause === undefined || fault.includes(cause.replace(/\.$/, ""));
+  const text = isTold ? fault : `${fault.replace(/\.$/, "")}; probable cause: ${cause}`;
   return { content: [{ type: "text", text }], isError: true };
 }
 
 /** What went wrong, in words for a model or its user. */
 export function faultWords(error: unknown): string {
-  const words = error instanceof Error ? error.message : String(error);
+  const words = wordsOf(error);
   // the client's advice is for programmers; the reader of this has started a command
   if (isForeign(error))
     return `${words.slice(words.indexOf(" ") + 1, words.lastIndexOf(";"))}; ${trustAdvice}`;
   const wait =
     SluiceError.is(error) && error.retryAfterMs !== undefined ? `; ${retryWords(error)}` : "";
-  return words.replace(/^(?:bridge|client|fs): /, "").slice(0, longestFault) + wait;
+  return words.slice(0, longestFault) + wait;
 }
 
 /** Origin of the client's error about an address of an origin that is not trusted. */

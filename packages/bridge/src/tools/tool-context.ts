@@ -1,6 +1,7 @@
 import type { HostQuestions } from "../confine/consent.ts";
 import type { NamedLoopback } from "../confine/named-loopback.ts";
 import type { BridgeCalls } from "../messages/hooks.ts";
+import type { DeclaredTypes } from "../saved/declared-types.ts";
 
 /** The server that files come from and go to. */
 export interface FileServer {
@@ -24,6 +25,8 @@ export interface ToolContext {
   readonly agreedBytes: number | undefined;
   /** Origins on this machine that a process named. */
   readonly loopback: NamedLoopback;
+  /** Types of resources that the server named. */
+  readonly types: DeclaredTypes;
   /** True when the server declares `resources/stream`; undefined when the host has not asked what it declares. */
   readonly streams: () => boolean | undefined;
 }

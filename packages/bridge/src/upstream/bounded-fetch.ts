@@ -2,6 +2,7 @@ import { AsyncLocalStorage } from "node:async_hooks";
 import { SluiceError, type FetchLike } from "@sluice/core";
 import { isEventStream } from "@sluice/core/internal";
 import { maxResponseContainers } from "../spool/scan/string-scanner.ts";
+import { smallerAdvice } from "../messages/limits.ts";
 import type { Flow } from "./upstream.ts";
 
 /** A message that is being sent, and what comes for it. */
@@ -12,8 +13,16 @@ export interface SentMessage {
   unread?: string | undefined;
   /** What it was answered with in place of what the server sent. */
   fault?: string;
+  /** Since when the rest of its stream cannot be had, on the clock of `performance.now()`. */
+  awaySince?: number | undefined;
   /** Answers it with a fault; nothing more of its stream is asked for. */
   readonly fail?: (fault: string) => void;
+}
+
+interface MessageBounds {
+  readonly maxBytes: number;
+  /** Long texts go to files. */
+  readonly hasSpool: boolean;
 }
 
 /** The message that a `fetch` is for. */
@@ -24,7 +33,11 @@ export const sentMessage: AsyncLocalStorage<SentMessage> = new AsyncLocalStorage
  * a body of JSON nor one event of a stream. It reads on only while `flow` lets it, so that what waits for a slow host
  * stays with the server.
  */
-export function boundedFetch(fetch: FetchLike, maxBytes: number, flow: Flow): FetchLike {
+export function boundedFetch(
+  fetch: FetchLike,
+  { maxBytes, hasSpool }: MessageBounds,
+  flow: Flow,
+): FetchLike {
   return async (url, init) => {
     const sendState = sentMessage.getStore();
     // the SDK opens a stream again that we broke off
@@ -33,7 +46,7 @@ export function boundedFetch(fetch: FetchLike, maxBytes: number, flow: Flow): Fe
     const isStream = isEventStream(response.headers);
     if (sendState && isStream) sendState.hasStream = true;
     if (!response.body || isSmall(response.headers, maxBytes)) return response;
-    const check = createBoundCheck(maxBytes, isStream);
+    const check = createBoundCheck({ maxBytes, hasSpool }, isStream);
     const bounded = response.body.pipeThrough(
       new TransformStream<Uint8Array, Uint8Array>({
         async transform(chunk, controller) {
@@ -70,7 +83,7 @@ const [lf, cr, quote, backslash, openBracket, openBrace] = [0x0a, 0x0d, 0x22, 0x
  * which ends one. An exact count costs less than the parse that follows.
  */
 function createBoundCheck(
-  maxBytes: number,
+  { maxBytes, hasSpool }: MessageBounds,
   isStream: boolean,
 ): (chunk: Uint8Array) => SluiceError | undefined {
   let length = 0;
@@ -98,12 +111,14 @@ function createBoundCheck(
           length > maxBytes
             ? `${maxBytes / 2 ** 20} MiB`
             : `${maxResponseContainers} arrays and objects`,
+          hasSpool,
         );
     }
     return undefined;
   };
 }
 
-function tooLarge(bound: string): SluiceError {
-  return new SluiceError("too_large", `bridge: an answer has more than ${bound}; ask for less`);
+function tooLarge(bound: string, hasSpool: boolean): SluiceError {
+  const message = `bridge: an answer has more than ${bound}; ${smallerAdvice(hasSpool)}`;
+  return new SluiceError("too_large", message);
 }

@@ -58,6 +58,7 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
   const signIn =
     options.signIn && token === undefined ? new SignIn(url, options.signIn) : undefined;
   const paramHeaders = new ParamHeaders();
+  const bounds = { maxBytes: maxMessageBytes, hasSpool: options.wrapFetch !== undefined };
   let isOlder = false;
 
   return {
@@ -66,7 +67,7 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
     learn: (message) => paramHeaders.learn(message),
     open: (flow) => {
       const common: StreamableHTTPClientTransportOptions & Omit<SseOptions, "signIn"> = {
-        fetch: boundedFetch(fetch, maxMessageBytes, flow),
+        fetch: boundedFetch(fetch, bounds, flow),
         requestInit: { headers },
       };
       if (signIn) common.authProvider = signIn.provider;

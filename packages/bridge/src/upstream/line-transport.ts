@@ -7,6 +7,12 @@ import { readMessage, unread } from "../messages/read-message.ts";
 /** Largest amount of bytes that wait for a reader of our output. */
 const maxWaitingBytes = 64 * 2 ** 20;
 
+interface LineReading {
+  readonly maxContainers?: number;
+  /** What to do about a line that is too long. */
+  readonly advice?: string;
+}
+
 /**
  * Reads a line as a message of at most `maxContainers` arrays and objects, where that is bounded. A response that is too
  * long becomes an error response. `maxBytes` is for the words of the fault. `undefined`: the other half of a long line says
@@ -15,9 +21,9 @@ const maxWaitingBytes = 64 * 2 ** 20;
 export function readLine(
   line: string | LongLine,
   maxBytes: number,
-  maxContainers?: number,
+  { maxContainers, advice = "use smaller parts" }: LineReading = {},
 ): ReturnType<typeof readMessage> | undefined {
-  if (typeof line !== "string") return readLongLine(line, maxBytes);
+  if (typeof line !== "string") return readLongLine(line, maxBytes, advice);
   const read = readMessage(line.endsWith("\r") ? line.slice(0, -1) : line, maxContainers);
   const isFound = read.message || read.requests.length + read.responses.length > 0;
   return isFound ? read : { ...read, others: idsAtEnds(line) };
@@ -39,13 +45,14 @@ const endBytes = 300;
 function readLongLine(
   { head, tail }: LongLine,
   maxBytes: number,
+  advice: string,
 ): ReturnType<typeof readMessage> | undefined {
   const message = `a message is larger than ${maxBytes / 2 ** 20} MiB`;
   const first = idAtStart(head);
   if ((first === undefined) === (tail === undefined)) return undefined;
   const id = first ?? idAtEnd(tail ?? "");
   if (id === undefined) return unread({ code: codes.invalidRequest, message });
-  const error = { code: -32_000, message: `Dropped: ${message}. Use smaller parts.` };
+  const error = { code: -32_000, message: `Dropped: ${message}; ${advice}.` };
   return { message: { jsonrpc: "2.0", id, error } };
 }
 

@@ -1,6 +1,7 @@
 import type { FetchLike } from "@sluice/core";
 import { createIdEventFiller, isEventStream } from "@sluice/core/internal";
 import { speaksOfSession } from "./response-status.ts";
+import { resumeAnswer } from "./resume-answer.ts";
 
 /** How long `server/discover` may stay unanswered, in milliseconds, without a sign-in. Then `initialize` is next. */
 const discoverMs = 5_000;
@@ -14,19 +15,23 @@ const discoverMs = 5_000;
  * - A 401 that speaks of the session, and asks for no token, becomes the 404 that MCP has for an unknown session: signing in
  *   would not help.
  * - An event with only an id gets empty data, so that the SDK resumes after it.
+ * - The rest of a response is asked for only as long as it may come.
  */
 export function methodFetch(fetch: FetchLike): FetchLike {
   let wasOpen = false;
   return async (input, init = {}) => {
     const headers = new Headers(init.headers);
     const isProbe = headers.get("mcp-method") === "server/discover";
-    const answer = await fetch(input, isProbe ? withDeadline(init) : init);
+    const isResume = init.method === "GET" && headers.has("last-event-id");
+    const answer = isResume
+      ? await resumeAnswer(fetch, input, init)
+      : await fetch(input, isProbe ? withDeadline(init) : init);
     const response = withResumePoints(withOneSession(answer));
     const { status } = response;
     if (init.method === "GET") {
       const isStream = response.ok && isEventStream(response.headers);
       wasOpen ||= isStream;
-      const isRefusal = !response.ok && (wasOpen || headers.has("last-event-id"));
+      const isRefusal = !response.ok && (wasOpen || isResume);
       return isStream || isRefusal ? response : withStatus(response, 405, null);
     }
     const mayBeOfSession = status === 401 && headers.has("mcp-session-id");

@@ -2,14 +2,15 @@ import { once } from "node:events";
 import type { ChildProcess } from "node:child_process";
 import { basename } from "node:path";
 import spawn from "cross-spawn";
-import type { JSONRPCMessage, Transport } from "@modelcontextprotocol/client";
+import type { JSONRPCMessage } from "@modelcontextprotocol/client";
 import { SluiceError } from "@sluice/core";
 import { isInTime } from "@sluice/core/internal";
 import { maxResponseContainers } from "../spool/scan/string-scanner.ts";
 import { refusal } from "../messages/messages.ts";
 import type { UnreadText } from "../messages/read-message.ts";
 import { linesOf, LineWriter, readLine, unreadableAnswer } from "./line-transport.ts";
-import type { Flow, Upstream } from "./upstream.ts";
+import { smallerAdvice } from "../messages/limits.ts";
+import type { Flow, ServerTransport, Upstream } from "./upstream.ts";
 
 /** Options of a server that runs as a child process. */
 export interface ProcessOptions {
@@ -34,11 +35,14 @@ const defaultMaxMessageBytes = 32 * 2 ** 20;
 /** Twice this is less than the 2 s after which hosts kill a bridge, or begin to. */
 const defaultExitMs = 750;
 
+const exitSeenMs = 250;
+
 /** Speaks lines of JSON with a child process, which it starts and ends. */
-class ProcessTransport implements Transport {
-  onmessage?: Transport["onmessage"];
-  onerror?: Transport["onerror"];
-  onclose?: Transport["onclose"];
+class ProcessTransport implements ServerTransport {
+  onmessage?: ServerTransport["onmessage"];
+  onerror?: ServerTransport["onerror"];
+  onclose?: ServerTransport["onclose"];
+  endReason: string | undefined;
   readonly #options: ProcessOptions;
   readonly #flow: Flow;
   #child: ChildProcess | undefined;
@@ -65,7 +69,13 @@ class ProcessTransport implements Transport {
     this.#child = child;
     this.#input = child.stdin ? new LineWriter(child.stdin) : undefined;
     if (child.pid !== undefined) killAtExit(child);
-    this.#exited = new Promise((resolve) => child.once("exit", resolve));
+    this.#exited = new Promise<void>((resolve) =>
+      child.once("exit", (code, signal) => {
+        this.endReason =
+          code === null ? `it was ended by ${signal}` : `it exited with code ${code}`;
+        resolve();
+      }),
+    );
     child.stdin?.on("error", (error) => this.onerror?.(error));
     try {
       await once(child, "spawn");
@@ -83,10 +93,14 @@ class ProcessTransport implements Transport {
     const { maxMessageBytes = defaultMaxMessageBytes } = this.#options;
     const output = this.#options.wrapOutput?.(child.stdout) ?? child.stdout;
     const lines = linesOf(output, maxMessageBytes);
+    const advice = smallerAdvice(this.#options.wrapOutput !== undefined);
     try {
       for await (const line of lines) {
         await this.#flow.ready();
-        const read = readLine(line, maxMessageBytes, maxResponseContainers);
+        const read = readLine(line, maxMessageBytes, {
+          maxContainers: maxResponseContainers,
+          advice,
+        });
         if (read?.message) this.onmessage?.(read.message);
         else if (read) this.#refuse(read);
       }
@@ -109,10 +123,19 @@ class ProcessTransport implements Transport {
     if (!wasClosed) this.onclose?.();
   }
 
-  send(message: JSONRPCMessage): Promise<void> {
-    if (!this.#input || this.#isClosed)
-      return Promise.reject(new SluiceError("unavailable", "bridge: the server has ended"));
-    return this.#input.write(message);
+  async send(message: JSONRPCMessage): Promise<void> {
+    if (!this.#input || this.#isClosed) throw this.#gone();
+    try {
+      await this.#input.write(message);
+    } catch (error) {
+      // a pipe breaks before its process is seen to end
+      await isInTime(this.#exited, exitSeenMs);
+      throw this.endReason === undefined ? error : this.#gone();
+    }
+  }
+
+  #gone(): SluiceError {
+    return new SluiceError("unavailable", `bridge: ${this.endReason ?? "the server has ended"}`);
   }
 
   /** Ends the process: end of input, then SIGTERM, then SIGKILL to it and what it started. */

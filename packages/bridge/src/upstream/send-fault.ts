@@ -5,6 +5,7 @@ import { parseMediaType } from "@sluice/core/internal";
 import { proxyOrigin } from "@sluice/core/internal/node";
 import { codes, isMembers } from "../messages/messages.ts";
 import { verdictOf } from "./response-status.ts";
+import { wordsOf, wordsWithCause } from "../messages/error-words.ts";
 
 /** Why a message did not get to the server, and what follows from it. */
 export type SendFault =
@@ -106,10 +107,7 @@ export function unreadableWords(thrown: unknown): string | undefined {
 /** `fetch` itself says only that it failed; its cause says why. */
 function reasonOf(thrown: unknown): string {
   if (!(thrown instanceof Error)) return String(thrown);
-  const { message, cause } = thrown;
-  return thrown instanceof TypeError && cause instanceof Error && cause.message !== ""
-    ? `${message} (${cause.message})`
-    : message;
+  return thrown instanceof TypeError ? wordsWithCause(thrown) : wordsOf(thrown);
 }
 
 function answeredFault(status: number, text: string, inSession: boolean): SendFault {

@@ -12,10 +12,11 @@ import { SluiceError } from "@sluice/core";
 import { isInTime, sleep } from "@sluice/core/internal";
 import type { BridgeLimits } from "../messages/limits.ts";
 import { isAnswer, isCall } from "../messages/messages.ts";
-import { mayArriveTwice } from "../messages/methods.ts";
+import { RepeatableCalls } from "../messages/repeatable-calls.ts";
 import { Exchanges, type MessageOptions } from "./exchanges.ts";
 import { SendError, sendFaultOf, type SendFault } from "./send-fault.ts";
-import type { Flow, Upstream } from "./upstream.ts";
+import type { Flow, ServerTransport, Upstream } from "./upstream.ts";
+import { wordsOf } from "../messages/error-words.ts";
 
 /* oxlint-disable unicorn/prefer-add-event-listener -- transports of the SDK have properties only */
 
@@ -52,6 +53,8 @@ export class ServerLink {
   readonly #limits: BridgeLimits;
   readonly #events: LinkEvents;
   readonly #exchanges = new Exchanges();
+  /** Calls of this server that may arrive twice. */
+  readonly repeatable: RepeatableCalls = new RepeatableCalls();
   readonly #end = new AbortController();
   #transport: Transport | undefined;
   #opening: Promise<Transport> | undefined;
@@ -59,6 +62,8 @@ export class ServerLink {
   #starts: number[] = [];
   #wasOpen = false;
   #isAway = false;
+  #hasSpoken = false;
+  #lastNote: string | undefined;
 
   constructor(upstream: Upstream, flow: Flow, limits: BridgeLimits, events: LinkEvents) {
     // every call of the bridge listens
@@ -105,13 +110,13 @@ export class ServerLink {
         const inSession = transport.sessionId !== undefined && lostSessions < maxLostSessions;
         const fault = sendFaultOf(error, inSession);
         const isLeft = this.#transport !== transport;
-        if (!mayRepeat(message, fault, isLeft) || Date.now() > deadline || attempt > 1_000)
+        if (!this.#mayRepeat(message, fault, isLeft) || Date.now() > deadline || attempt > 1_000)
           throw new SendError(fault);
         if (fault.kind === "session-gone") {
           lostSessions++;
           await this.#leave(message, transport, fault.reason);
         } else {
-          this.#away(reasonOf(new SendError(fault)));
+          this.#away(wordsOf(new SendError(fault)));
           await sleep(pauseMs(attempt), signal ?? this.#end.signal);
         }
       }
@@ -157,7 +162,7 @@ export class ServerLink {
         this.#end.signal.throwIfAborted();
         const isFinal = SluiceError.is(error) && !error.retryable;
         if (isFinal || !this.#wasOpen || Date.now() > deadline) throw error;
-        this.#away(reasonOf(error));
+        this.#away(wordsOf(error));
         await sleep(pauseMs(attempt), this.#end.signal);
       }
     }
@@ -165,7 +170,7 @@ export class ServerLink {
 
   async #openOnce(): Promise<Transport> {
     this.#checkStarts();
-    const transport = await this.#upstream.open(this.#flow);
+    const transport: ServerTransport = await this.#upstream.open(this.#flow);
     transport.onmessage = (message) => this.#receive(transport, message);
     transport.onerror = (error) => this.#fault(transport, error);
     await transport.start();
@@ -174,8 +179,9 @@ export class ServerLink {
     let isOpen = true;
     transport.onclose = () => {
       isOpen = false;
-      if (this.#transport === transport) this.#lose(transport, "the server has ended");
-      this.#exchanges.failAll("the server has ended");
+      const reason = this.#endReasonOf(transport);
+      if (this.#transport === transport) this.#lose(transport, reason);
+      this.#exchanges.failAll(reason);
     };
     if (!isFirst) {
       try {
@@ -185,7 +191,7 @@ export class ServerLink {
         // the messages that wait for it are not sent
         throw SluiceError.is(error)
           ? error
-          : new SendError({ kind: "unreached", reason: reasonOf(error) });
+          : new SendError({ kind: "unreached", reason: wordsOf(error) });
       }
     }
     if (!isOpen) throw new SluiceError("unavailable", `bridge: ${this.name} exited at once`);
@@ -229,7 +235,9 @@ export class ServerLink {
 
   #receive(transport: Transport, message: JSONRPCMessage): void {
     if (this.#end.signal.aborted) return;
+    this.#hasSpoken = true;
     this.#upstream.learn?.(message);
+    this.repeatable.learn(message);
     if (!isAnswer(message) || !this.#exchanges.take(message)) {
       this.#events.onmessage(message);
       return;
@@ -244,9 +252,9 @@ export class ServerLink {
     // a stream of the session that the server had opened before: only a POST tells whether the session is over
     if (this.#transport === transport && transport.sessionId !== undefined && isStreamGone(error))
       this.#checkSession().catch((fault: unknown) => {
-        this.#events.note(`${this.name} could not be reached again: ${String(fault)}`);
+        this.#events.note(`${this.name} could not be reached again: ${wordsOf(fault)}`);
       });
-    else if (SluiceError.is(error)) this.#events.note(error.message);
+    else if (SluiceError.is(error)) this.#events.note(wordsOf(error));
   }
 
   /** Asks for a sign of life, which begins the session anew where it is over. */
@@ -276,10 +284,34 @@ export class ServerLink {
     this.#exchanges.failAll(reason);
     if (this.#end.signal.aborted) return;
     this.#events.onlost(reason);
+    // the next message starts it again
+    if (this.#isMute) return this.#noteOnce(`${this.name}: ${reason}`);
     this.#away(reason);
     this.#open().catch((error: unknown) => {
       if (!this.#end.signal.aborted) this.#events.onfailed(error as Error);
     });
+  }
+
+  /** True where another try does no harm, and may have another outcome. `isLeft`: the connection was given up. */
+  #mayRepeat(message: JSONRPCMessage, fault: SendFault, isLeft: boolean): boolean {
+    if (fault.kind === "lost")
+      return (fault.isAway === true || isLeft) && this.repeatable.mayArriveTwice(message);
+    return (fault.kind === "unreached" && !this.#isMute) || fault.kind === "session-gone";
+  }
+
+  /** A program that ended, and has sent no message yet: it will not do better by itself. */
+  get #isMute(): boolean {
+    return this.#upstream.kind === "process" && this.#wasOpen && !this.#hasSpoken;
+  }
+
+  #endReasonOf({ endReason = "the server has ended" }: ServerTransport): string {
+    return this.#isMute ? `${endReason} before its first message; see its output` : endReason;
+  }
+
+  #noteOnce(line: string): void {
+    if (line === this.#lastNote) return;
+    this.#lastNote = line;
+    this.#events.note(line);
   }
 
   #away(reason: string): void {
@@ -325,19 +357,9 @@ function isStreamGone(error: Error): boolean {
   );
 }
 
-/** True where another try does no call twice, and may have another outcome. `isLeft`: the connection was given up. */
-function mayRepeat(message: JSONRPCMessage, fault: SendFault, isLeft: boolean): boolean {
-  if (fault.kind === "lost") return (fault.isAway === true || isLeft) && mayArriveTwice(message);
-  return fault.kind === "unreached" || fault.kind === "session-gone";
-}
-
 /** An error of ours as it is; of any other, what it says of the message, without the server's words. */
 function faultFor(error: unknown, fault: SendFault): Error {
   return SluiceError.is(error) ? error : new SendError(fault);
-}
-
-function reasonOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }
 
 function pauseMs(attempt: number): number {

@@ -6,6 +6,12 @@ export interface Flow {
   ready(): Promise<void> | undefined;
 }
 
+/** A connection to a server. */
+export interface ServerTransport extends Transport {
+  /** Why it ended, such as the exit code of a process. */
+  readonly endReason?: string | undefined;
+}
+
 /** The server behind a bridge: makes one transport after the other, as connections are lost. */
 export interface Upstream {
   /** What messages to people call it: an origin, or the name of a program. Without secrets. */
@@ -13,7 +19,7 @@ export interface Upstream {
   /** A process has one connection for everything; over HTTP each request has its own. */
   readonly kind: "http" | "process";
   /** Makes a transport that is not started yet. It reads no more than `flow` lets it. */
-  open(flow: Flow): Transport | Promise<Transport>;
+  open(flow: Flow): ServerTransport | Promise<ServerTransport>;
   /** Sees each message of the server. */
   readonly learn?: (message: JSONRPCMessage) => void;
 }

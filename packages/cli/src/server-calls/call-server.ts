@@ -36,6 +36,12 @@ function sluiceErrorOf(server: string, error: unknown): SluiceError {
   // what knows no method of MCP may be another service that speaks JSON-RPC
   if (answer && answer.code !== methodNotFound) return answeredError(server, answer);
   const [code, what] = describe(error, url);
+  const advice = pathAdvice(url);
+  if (code === "protocol" && statusOf(error) !== undefined && advice !== undefined)
+    return new SluiceError(code, `${server} ${what}; ${advice}`, {
+      cause: error,
+      origin: answerOrigin,
+    });
   return new SluiceError(code, `${server} ${what}`, { cause: error });
 }
 
@@ -61,6 +67,14 @@ function codeOf({ code, data }: ProtocolError): SluiceErrorCode {
     return errorTable[reason as Reason].code;
   if (code === errorTable.not_found.legacy) return "not_found";
   return code === errorTable.internal.modern ? "internal" : "protocol";
+}
+
+/** What to do about a path that is not the endpoint's, as far as it tells. */
+function pathAdvice({ origin, pathname }: URL): string | undefined {
+  const path = pathname.replace(/\/$/, "");
+  if (path.endsWith("/sse"))
+    return `/sse is the path of the older transport, HTTP with SSE: try ${origin}${path.slice(0, -4)}/mcp, or run sluice bridge --http ${origin}${path} and pass the URL that it prints`;
+  return path === pathname || path === "" ? undefined : `try ${origin}${path} without the slash`;
 }
 
 const maxText = 200;

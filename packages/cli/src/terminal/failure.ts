@@ -1,5 +1,5 @@
 import { SluiceError, type SluiceErrorCode } from "@sluice/core";
-import { clearOrigin, isTlsFault } from "@sluice/core/internal";
+import { clearOrigin, isTlsFault, partsOnce } from "@sluice/core/internal";
 import { proxyOrigin } from "@sluice/core/internal/node";
 import { exitCodes, outcomes, type Outcome } from "./exit-code.ts";
 import { printable } from "./print.ts";
@@ -171,7 +171,7 @@ const localHints = { get: localHintsFor(true), other: localHintsFor(false) };
 
 /** Message and advice. The libraries' messages end with advice of their own, for programmers: it is dropped. */
 function join(message: string, hint: string | undefined): string {
-  const text = printable(message.replaceAll(/\s+/g, " ").trim()).replace(
+  const text = partsOnce(printable(message.replaceAll(/\s+/g, " ").trim())).replace(
     /^(?:bridge|client|doctor|proxy|uploads): /,
     "",
   );

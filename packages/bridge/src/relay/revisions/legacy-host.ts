@@ -5,7 +5,7 @@ import type {
   JSONRPCResponse,
 } from "@modelcontextprotocol/client";
 import { SluiceError } from "@sluice/core";
-import { cancelledBy, sleep } from "@sluice/core/internal";
+import { cancelledBy, partsOnce, sleep } from "@sluice/core/internal";
 import {
   answerOf,
   answerTo,
@@ -28,6 +28,7 @@ import {
 } from "../../messages/envelope.ts";
 import { isWrappedTool, legacyOutput, legacyResult } from "./legacy-results.ts";
 import { ListenStream } from "./listen-stream.ts";
+import { wordsOf } from "../../messages/error-words.ts";
 
 /** Pause before a call is repeated that asked for nothing but to be repeated. */
 const repeatPauseMs = 250;
@@ -136,7 +137,7 @@ export class LegacyHostSession implements Session {
     if (!exchange) return;
     this.#repeat(exchange, response.result).catch((error: unknown) => {
       if (this.#exchanges.get(id) !== exchange) return;
-      const reason = error instanceof Error ? error.message : String(error);
+      const reason = wordsOf(error);
       this.#answer(refusal(id, codes.internal, `The server asked for more: ${reason}`));
     });
   }
@@ -179,7 +180,8 @@ export class LegacyHostSession implements Session {
         timeoutMs: this.#parts.limits.askMs,
         signal,
       }));
-    if (answer.error) throw new SluiceError("unsupported", `${method}: ${answer.error.message}`);
+    if (answer.error)
+      throw new SluiceError("unsupported", partsOnce(`${method}: ${answer.error.message}`));
     return answer.result;
   }
 

@@ -21,6 +21,7 @@ import {
 import { LegacyHostSession } from "./legacy-host.ts";
 import { initializeResult, legacyRevisions } from "./legacy-results.ts";
 import { ModernHostSession } from "./modern-host.ts";
+import { wordsOf } from "../../messages/error-words.ts";
 
 /** A session, and the response to the host's first request where the server has given it already. */
 interface Negotiated {
@@ -102,7 +103,7 @@ async function tryExchange(
   try {
     return answerOf(await link.exchange(request, timeoutMs));
   } catch (error) {
-    const message = error instanceof Error ? error.message : String(error);
+    const message = wordsOf(error);
     // a process that is silent, or ends at a method it does not know, is an old one
     if (SluiceError.is(error) && error.code === "timeout" && !link.hasRequestStreams)
       return { error: { code: -32_000, message } };
