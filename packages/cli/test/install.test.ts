@@ -84,3 +84,40 @@ test.each([
   expect([status === 0, stdout, stderr]).toEqual([false, "", expect.stringContaining(words)]);
   expect(await readdir(home)).toEqual(["my files"]);
 });
+
+test("a server at a URL is bridged, with whole paths and without the token", async () => {
+  const url = "https://mcp.example.com/mcp";
+  const options = [
+    "--save-to",
+    "out",
+    "--send-from",
+    "my files",
+    "--header",
+    "X-Team: ${TEAM}",
+    "--no-spool",
+  ];
+  const { status, stdout } = await runHere(
+    ["install", "claude-code", url, "--name", "acme", "--", ...options],
+    { cwd: home, env: { HOME: home, SLUICE_TOKEN: "correct-horse-battery-staple" } },
+  );
+  expect(status).toBe(0);
+  const { mcpServers } = JSON.parse(await readFile(join(home, ".mcp.json"), "utf8"));
+  const { args } = mcpServers.acme;
+  expect(args.slice(args.indexOf("bridge"))).toEqual([
+    "bridge",
+    "--header",
+    "X-Team: ${TEAM}",
+    "--save-to",
+    join(home, "out"),
+    "--send-from",
+    shared,
+    "--no-spool",
+    url,
+  ]);
+  expect(stdout).not.toContain("battery");
+  const http = await install("claude-code", url, "--name", "other", "--", "--http");
+  expect([http.status === 0, http.stderr]).toEqual([
+    false,
+    expect.stringContaining("leave --http out"),
+  ]);
+});

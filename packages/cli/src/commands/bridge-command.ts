@@ -1,16 +1,27 @@
 import { checkBridgeOptions, type BridgeCommandOptions } from "../bridge/bridge-options.ts";
 import { serverBehind } from "../bridge/bridged-server.ts";
+import { bridgeStart } from "../bridge/bridge-start.ts";
+import { runningFile } from "../hosts/host-config.ts";
+import type { InstallTarget } from "../hosts/install-server.ts";
+import { fault } from "../terminal/failure.ts";
 
 /**
  * `sluice bridge`: a stdio MCP server for a host, in front of the server at a URL or of a program; with `--http`, one for
- * many hosts. Everything passes unchanged.
+ * many hosts. Everything passes unchanged. With `install` it is written into the configuration of a host, and nothing is bridged.
  */
 export async function bridgeCommand(
   server: readonly string[],
   options: BridgeCommandOptions,
+  install?: InstallTarget,
 ): Promise<void> {
   checkBridgeOptions(options);
   const behind = serverBehind(server);
+  if (install) {
+    if (options.http)
+      throw fault("invalid_argument", "a host starts a bridge over stdio", "leave --http out");
+    const { installServer } = await import("../hosts/install-server.ts");
+    return installServer(install, bridgeStart(server, options, await runningFile()));
+  }
   // a host starts one of these for itself: it holds no code of an HTTP server
   if (options.http) await (await import("../bridge/bridge-http.ts")).serveBridge(behind, options);
   else await (await import("../bridge/bridge-stdio.ts")).bridgeStdio(behind, options);

@@ -171,7 +171,7 @@ export function commandLine(signal: AbortSignal, install?: InstallTarget): Comma
     .action(async (server: string[], options: Omit<BridgeCommandOptions, "signal">) => {
       const { bridgeCommand } = await load(import("./bridge-command.ts"));
       const serverToken = readToken(options.serverToken);
-      await bridgeCommand(server, { ...runOptions(options), serverToken });
+      await bridgeCommand(server, { ...runOptions(options), serverToken }, install);
     });
 
   program
