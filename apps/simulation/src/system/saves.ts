@@ -36,7 +36,13 @@ export class Saves {
 
   /** Wants a file; `save` gets it. */
   want(key: string): Wanted {
-    const wanted = { key, path: `/tmp/${this.#wanted.length}-${key}`, isSaved: false, begun: 0, active: 0 };
+    const wanted = {
+      key,
+      path: `/tmp/${this.#wanted.length}-${key}`,
+      isSaved: false,
+      begun: 0,
+      active: 0,
+    };
     this.#wanted.push(wanted);
     return wanted;
   }
