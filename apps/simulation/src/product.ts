@@ -7,3 +7,10 @@ export { createRedisStores } from "@sluice/state-redis";
 export { createMemoryBackend } from "@sluice/storage";
 export { createHandler } from "@sluice/transport-http";
 export { createUploads } from "@sluice/uploads";
+export { httpExchange } from "../../../packages/client/src/net/node/http-exchange.ts";
+export { sendFiles } from "../../../packages/client/src/upload/send/send-files.ts";
+export {
+  createBlindSender,
+  sendTimeouts,
+} from "../../../packages/client/src/upload/send/sender.ts";
+export { acceptTarget, ClientSession } from "../../../packages/client/src/upload/upload-target.ts";

@@ -1,7 +1,10 @@
 import { describe, expect, test } from "vitest";
+import type { Life } from "../src/process/machine.ts";
 import { Disk } from "../src/services/disk.ts";
 import { Scripts } from "../src/services/lua.ts";
+import { Network } from "../src/services/network.ts";
 import { RedisData } from "../src/services/redis-data.ts";
+import { inMacrotask } from "../src/run/simulate.ts";
 import { Faults } from "../src/world/faults.ts";
 import { createRandom } from "../src/world/random.ts";
 import { World } from "../src/world/world.ts";
@@ -37,6 +40,26 @@ describe("world", () => {
     const [first] = all;
     expect(strikes(new Set([first!]))).toEqual(all.slice(1));
   });
+});
+
+test("a process that was killed reaches nobody", async () => {
+  const world = new World("test");
+  const network = new Network(world, new Faults(world, new Set()));
+  const requests: string[] = [];
+  const answer = (request: Request): Promise<Response> => {
+    requests.push(request.url);
+    return Promise.resolve(new Response());
+  };
+  network.serve("https://a.sim", () => [{ name: "a", answer }]);
+  const machine = { name: "c0" };
+  const life = { name: "c0.1", machine, isOver: false, enter() {}, onEnd: () => () => {} };
+  const fetch = network.fetchOf(life as unknown as Life);
+  void fetch("https://a.sim/alive");
+  life.isOver = true;
+  void fetch("https://a.sim/killed");
+  await inMacrotask(() => world.run(() => false, 1_000));
+  expect(requests).toEqual(["https://a.sim/alive"]);
+  expect(network.openConnections()).toBe(0);
 });
 
 describe("disk", () => {

@@ -96,7 +96,7 @@ test(
     const { fileId, finish } = await sendHalf(server);
     const lock = new WriteLock(store, (error) => server.errors.push(error));
     const lease = await lock.acquire(fileId, new AbortController().signal);
-    expect([400, 0]).toContain(await finish());
+    expect([503, 0]).toContain(await finish());
     await lease.release();
   },
 );

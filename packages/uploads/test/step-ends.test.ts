@@ -1,3 +1,4 @@
+import { SluiceError } from "@sluice/core";
 import type { StorageBackend } from "@sluice/storage";
 import { createMemoryBackend, wrapBackend } from "@sluice/storage";
 import { expect, test } from "vitest";
@@ -13,9 +14,9 @@ const address = { slot, fileId: "file", lease: { ensureOurs() {} } };
 const content = Buffer.from("content");
 
 /** Files of one storage, which notes the signal of every writer of steps. */
-function createFiles() {
+function createFiles(inner: StorageBackend = createMemoryBackend()) {
   const signals: AbortSignal[] = [];
-  const backend: StorageBackend = wrapBackend(createMemoryBackend(), {
+  const backend: StorageBackend = wrapBackend(inner, {
     writeInSteps: (write) => (key, options) => {
       if (options?.signal) signals.push(options.signal);
       return write(key, options);
@@ -65,4 +66,22 @@ test("a request that another one overtook fails with that as its reason", async 
   await expect(stale.keep()).rejects.toMatchObject({
     code: expect.stringMatching(/^(already_exists|precondition_failed)$/),
   });
+});
+
+test("a step whose end fails is not ended again", async () => {
+  const ended: string[] = [];
+  const backend = wrapBackend(createMemoryBackend(), {
+    writeInSteps: (write) => async (key, options) => ({
+      ...(await write(key, options)),
+      async suspend() {
+        ended.push(key);
+        throw new SluiceError("unavailable", "stub: suspend");
+      },
+    }),
+  });
+  const { begin } = createFiles(backend);
+  const file = await begin();
+  await expect(file.keep()).rejects.toMatchObject({ code: "unavailable" });
+  await file.keep();
+  expect(ended).toHaveLength(1);
 });

@@ -21,7 +21,7 @@ const standIns: ReadonlyMap<string, string> = new Map([
 ]);
 
 /** Libraries that take long to evaluate: processes share them. All others are a part of the bundle. */
-const isLarge = /^(?:@modelcontextprotocol\/|zod\/)/;
+const isLarge = /^(?:@modelcontextprotocol\/|zod\/|file-type\/)/;
 
 /** Bundles the sources of the product with some edits. */
 export async function bundleProduct(edits: readonly Edit[]): Promise<ProductBundle> {
@@ -78,7 +78,12 @@ async function bundle(input: string, plugin: Plugin): Promise<string> {
         throw new Error(log.message);
     },
   });
-  const { output } = await build.generate({ format: "cjs", codeSplitting: false });
+  const { output } = await build.generate({
+    format: "cjs",
+    codeSplitting: false,
+    // a compiled function cannot import
+    dynamicImportInCjs: false,
+  });
   await build.close();
   return output[0].code;
 }

@@ -36,8 +36,7 @@ export function createSurroundings(
     crypto: webCrypto(random),
     Math: withMembers(Math, { random: () => random.next() }),
     AbortSignal: abortSignals(world, life),
-    // an old life that still runs a few lines reaches nobody
-    fetch: (...args: Parameters<Fetch>) => (life.isOver ? new Promise(() => {}) : fetch(...args)),
+    fetch,
     process: processOf(life, sinceBirth, modules),
     console: quietConsole(world, life),
   });

@@ -44,7 +44,7 @@ export async function simulate(
 }
 
 /** A world runs microtasks itself, which is impossible in one. */
-function inMacrotask(work: () => void): Promise<void> {
+export function inMacrotask(work: () => void): Promise<void> {
   return new Promise((resolve, reject) => {
     setImmediate(() => {
       try {

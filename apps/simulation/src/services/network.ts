@@ -45,9 +45,10 @@ export class Network {
     this.#servers.set(origin, servers);
   }
 
-  /** The `fetch` of a process. */
+  /** The `fetch` of a process. One that was killed may still run a few lines: they reach nobody. */
   fetchOf(life: Life): (input: string | URL | Request, init?: RequestInit) => Promise<Response> {
     return async (input, init) => {
+      if (life.isOver) return new Promise(() => {});
       const request = new Request(input, {
         ...init,
         ...(init?.body != null && { duplex: "half" as const }),

@@ -3,8 +3,9 @@ import type {
   MemoryBackend,
   ObjectWriter,
   OpenedObject,
+  StepEnd,
   StepWriter,
-  StorageBackend,
+  WritableBackend,
 } from "@sluice/storage";
 import type { Life, Machine } from "../process/machine.ts";
 import type { Product } from "../process/product-code.ts";
@@ -12,6 +13,9 @@ import type { Faults } from "../world/faults.ts";
 import type { Random } from "../world/random.ts";
 import { epochMs, type World } from "../world/world.ts";
 import type { Server } from "./network.ts";
+
+/** How a storage writes objects in several requests: any bytes, whole blocks of 4,096 bytes as S3 its parts, or not at all. */
+export type Steps = "bytes" | "blocks" | "none";
 
 /** Where presigned URLs lead. */
 export const bucketOrigin = "https://bucket.sim";
@@ -29,6 +33,9 @@ export class ObjectStore {
   /** Machines that the network has cut off from it. */
   readonly cutOff: Set<string> = new Set();
   slownessMs = 4;
+  steps: Steps = "bytes";
+  /** Nothing more fits. */
+  isFull = false;
 
   constructor(
     world: World,
@@ -50,9 +57,7 @@ export class ObjectStore {
   }
 
   /** A backend of it for a process, as the product takes one. */
-  backendFor(
-    life: Life,
-  ): StorageBackend & Required<Pick<StorageBackend, "write" | "remove" | "writeInSteps">> {
+  backendFor(life: Life): WritableBackend {
     const { objects } = this;
     const call = <T>(
       name: string,
@@ -75,18 +80,19 @@ export class ObjectStore {
           signal,
           await call(`write ${key}`, signal, () => objects.write(key, options)),
         ),
-      writeInSteps: async (key, { signal, repeat: _once, ...options } = {}) => {
-        const writer = await call(`step ${key}`, signal, () => objects.writeInSteps(key, options));
-        return {
-          ...this.#writerFor(life, signal, writer),
-          id: writer.id,
-          offset: writer.offset,
-          suspend: () =>
+      ...(this.steps !== "none" && {
+        writeInSteps: async (key, { signal, repeat: _once, ...options } = {}) => {
+          const open = (): Promise<StepWriter> => objects.writeInSteps(key, options);
+          const opened = await call(`step ${key}`, signal, open);
+          const writer = this.steps === "blocks" ? inBlocks(opened) : opened;
+          const { id, offset } = writer;
+          const suspend = (): Promise<StepEnd> =>
             call("suspend", signal, () => writer.suspend()).finally(() =>
               this.#open.delete(writer),
-            ),
-        };
-      },
+            );
+          return { ...this.#writerFor(life, signal, writer), id, offset, suspend };
+        },
+      }),
       ...(this.#isPresigning && {
         presign: (key, { signal, expiresInMs, contentType, contentDisposition }) =>
           call(`presign ${key}`, signal, async () => {
@@ -206,7 +212,11 @@ export class ObjectStore {
     return {
       write: (chunk) => {
         const bytes = new Uint8Array(chunk);
-        return call("write", signal, () => writer.write(bytes));
+        return call("write", signal, async () => {
+          if (this.isFull && !this.#faults.isCalm)
+            throw Object.assign(new Error("sim: no room"), { code: "no_space" });
+          await writer.write(bytes);
+        });
       },
       commit: () => call("commit", signal, () => writer.commit()).finally(shut),
       abort,
@@ -248,6 +258,30 @@ export class ObjectStore {
     });
   }
 }
+
+/** A writer that keeps whole blocks only, and gives the rest back. */
+function inBlocks(writer: StepWriter): StepWriter {
+  let tail = Buffer.alloc(0);
+  const write = async (chunk: Uint8Array): Promise<void> => {
+    const bytes = Buffer.concat([tail, chunk]);
+    const whole = bytes.length - (bytes.length % blockBytes);
+    tail = bytes.subarray(whole);
+    if (whole > 0) await writer.write(bytes.subarray(0, whole));
+  };
+  return {
+    id: writer.id,
+    offset: writer.offset,
+    write,
+    suspend: async () => ({ ...(await writer.suspend()), rest: new Uint8Array(tail) }),
+    async commit() {
+      if (tail.length > 0) await writer.write(tail);
+      return writer.commit();
+    },
+    abort: () => writer.abort(),
+  };
+}
+
+const blockBytes = 4_096;
 
 const pieceSizes = [1, 100, 1_000, 10_000, 60_000, 262_144] as const;
 

@@ -1,14 +1,16 @@
 import type { Principal } from "@sluice/core";
 import type { Handler } from "@sluice/transport-http";
 import type { SluiceOptions, Telemetry } from "@sluice/server";
+import type { UploadsOptions } from "@sluice/uploads";
 import { type Life, Machine } from "../process/machine.ts";
 import type { Product } from "../process/product-code.ts";
 import type { Run } from "../run/profile.ts";
 import { Disk } from "../services/disk.ts";
 import { Network } from "../services/network.ts";
-import { bucketOrigin, ObjectStore } from "../services/object-store.ts";
+import { bucketOrigin, ObjectStore, type Steps } from "../services/object-store.ts";
 import { Redis } from "../services/redis.ts";
 import { createRandom } from "../world/random.ts";
+import { stackOf } from "../world/world.ts";
 
 export const endpoint = "https://mcp.sim/mcp";
 export const baseUri = "files://demo/";
@@ -24,6 +26,9 @@ export interface ClusterOptions {
   /** Their clocks, in milliseconds ahead of the world. */
   readonly skewsMs?: readonly number[];
   readonly sluice?: Partial<Pick<SluiceOptions, "grant" | "links" | "delivery" | "limits">>;
+  readonly uploads?: Partial<Pick<UploadsOptions, "limits">>;
+  /** How the storage of uploads takes an object in several requests. */
+  readonly inboxSteps?: Steps;
 }
 
 /** One server process, as long as it runs. */
@@ -62,6 +67,7 @@ export class Cluster {
     const service = machine("storage");
     this.files = new ObjectStore(world, faults, service, { name: "files", isPresigning: true });
     this.inbox = new ObjectStore(world, faults, service, { name: "inbox", isPresigning: false });
+    if (options.inboxSteps) this.inbox.steps = options.inboxSteps;
     this.redis = options.redis && new Redis(world, faults, options.redis === "durable");
     const key = createRandom("key").fillBytes(new Uint8Array(32));
     this.#keys = service.life!.product.formatKey({ kid: "k1", key });
@@ -100,12 +106,19 @@ export class Cluster {
       principal: ({ header }) => principalOf(header("authorization")),
       links: true,
       redirectOrigins: [bucketOrigin],
-      onError: (error) => world.log(`${life.name} onError ${String(error).slice(0, 200)}`),
+      onError(error) {
+        world.log(`${life.name} onError ${String(error).slice(0, 200)}`);
+        if (!(error instanceof life.product.SluiceError)) world.violate("INTERNAL", stackOf(error));
+      },
       onWarning() {},
       telemetry: streamCounter((count) => this.#countStreams(life, count)),
       ...this.#options.sluice,
     } as SluiceOptions);
-    const uploads = createUploads(sluice, { storage: this.inbox.backendFor(life), scan: "none" });
+    const uploads = createUploads(sluice, {
+      storage: this.inbox.backendFor(life),
+      scan: "none",
+      ...this.#options.uploads,
+    });
     const create = () => sluice.attach(new McpServer({ name: "simulated", version: "1.0.0" }));
     const handler = createHandler({ sluice, create, sessions: false, uploads });
     this.#serving.set(machine, { life, sluice, uploads, handler });

@@ -58,6 +58,7 @@ export async function attempt(
   try {
     await life.untilEnd(work());
   } catch (error) {
+    world.log(`${name}: ${String(error).slice(0, 300)}`);
     if (error instanceof KilledError) result = "killed";
     else if (error instanceof life.product.SluiceError && error.code !== "internal")
       result = error.code;

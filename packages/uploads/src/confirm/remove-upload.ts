@@ -32,8 +32,9 @@ export class UploadRemover {
   }
 
   /**
-   * Removes what came for a slot, the marker last: until then nothing can take its place. With `isWorthless`, removes
-   * only if it still holds for the fresh listing.
+   * Removes what came for a slot: records first, because one without its bytes would be taken for a whole file, and the
+   * marker last, because until then nothing can take its place. With `isWorthless`, removes only if it still holds for the
+   * fresh listing.
    */
   async discard(
     uploadId: string,
@@ -47,8 +48,8 @@ export class UploadRemover {
     if (!isWorthless(state)) return;
     this.#parts.progress.forget(uploadId);
     if (owner === undefined) return;
-    const markerLast = infos.toSorted((a, b) => Number(isMarker(a.key)) - Number(isMarker(b.key)));
-    await this.#removeObjects({ uploadId, owner }, markerLast, signal);
+    const inOrder = infos.toSorted((a, b) => removalRank(a) - removalRank(b));
+    await this.#removeObjects({ uploadId, owner }, inOrder, signal);
   }
 
   /**
@@ -102,6 +103,8 @@ export class UploadRemover {
   }
 }
 
-function isMarker(key: string): boolean {
-  return key.endsWith("/confirmed");
+function removalRank(info: ObjectInfo): number {
+  const kind = parseObject(info)?.kind;
+  if (kind === "file") return 0;
+  return kind === "confirmed" ? 2 : 1;
 }

@@ -165,8 +165,10 @@ function createFileInSteps(
     async keep() {
       await queue.drain();
       if (newBytes > 0) await keepNew();
-      else await writer?.suspend();
+      const idle = writer;
+      // a step ends once, also if its end fails
       writer = undefined;
+      await idle?.suspend();
       await leave();
       return keptBytes;
     },

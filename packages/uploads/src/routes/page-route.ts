@@ -141,7 +141,7 @@ const refusals: Readonly<Record<string, number>> = {
   expired: 410,
   already_exists: 409,
   too_large: 413,
-  interrupted: 400,
+  interrupted: 503,
   timeout: 408,
   throttled: 429,
 };

@@ -1,4 +1,5 @@
 import type { QuotaTracker } from "../limits/quota-tracker.ts";
+import { exceedsStorage } from "../limits/room.ts";
 import { openFileSink, type FileSink, type FileTerms } from "./file-sink.ts";
 import type { OpenSlot } from "../slots/slot-token.ts";
 import { RefusedFile, uploadError } from "../slots/upload-error.ts";
@@ -74,10 +75,7 @@ export class SlotFiles {
     try {
       const records: FileRecord[] = [];
       for (const file of files) records.push(await this.#scanned(slot, file, signal));
-      for (const record of records) {
-        const from = (places.at(-1)?.place ?? -1) + 1;
-        places.push(await takePlace(storage, slot, { record, from }, signal));
-      }
+      for (const record of records) await takePlace(storage, slot, { record, places }, signal);
       // a confirmation that came before these records does not name them
       const confirmed = await confirmedIn(storage, slot, signal);
       if (confirmed && !records.every(({ fileId }) => confirmed.has(fileId)))
@@ -102,7 +100,7 @@ export class SlotFiles {
     return { ...file, scan: verdict === "defer" ? "deferred" : verdict };
   }
 
-  /** Removes files that could not be stored, except those that another process has stored or may rely on. */
+  /** Removes files that could not be stored, except those that another process may rely on, and those that may have a record. */
   async #removeUnstored(
     slot: OpenSlot,
     files: readonly ReceivedFile[],
@@ -110,12 +108,13 @@ export class SlotFiles {
   ): Promise<void> {
     const { storage } = this.#parts;
     const confirmed = await confirmedIn(storage, slot, AbortSignal.timeout(removalMs));
-    const shared = new Set(places.flatMap(({ fileId, isShared }) => (isShared ? [fileId] : [])));
-    const isOurs = ({ fileId }: { readonly fileId: string }): boolean =>
-      !shared.has(fileId) && confirmed?.has(fileId) !== true;
-    const records = places.filter(isOurs).map(({ key }) => key);
-    const bytes = files.filter(isOurs).map(({ fileId }) => bytesKey(folderOf(slot), fileId));
-    await Promise.all([...records, ...bytes].map((key) => storage.remove(key)));
+    const keptIds = new Set(places.flatMap(({ fileId, isOurs }) => (isOurs ? [] : [fileId])));
+    const isUnused = ({ fileId }: { readonly fileId: string }): boolean =>
+      !keptIds.has(fileId) && confirmed?.has(fileId) !== true;
+    // records first: one without its bytes would be taken for a whole file
+    await Promise.all(places.filter(isUnused).map(({ key }) => storage.remove(key)));
+    const bytes = files.filter(isUnused).map(({ fileId }) => bytesKey(folderOf(slot), fileId));
+    await Promise.all(bytes.map((key) => storage.remove(key)));
   }
 }
 
@@ -123,8 +122,8 @@ interface RecordPlace {
   readonly place: number;
   readonly fileId: string;
   readonly key: string;
-  /** Another process assembled the same file first, and made this record. */
-  readonly isShared: boolean;
+  /** False if another process made this record of the same file first, and until storage says that it is made. */
+  isOurs: boolean;
 }
 
 /** Ids of the files that were confirmed; `undefined` before that. */
@@ -139,19 +138,29 @@ export async function confirmedIn(
 
 const removalMs = 30_000;
 
+/** Makes a record in the next free place, which it adds to `places`. */
 async function takePlace(
   storage: UploadStorage,
   slot: OpenSlot,
-  { record, from }: { readonly record: FileRecord; readonly from: number },
+  { record, places }: { readonly record: FileRecord; readonly places: RecordPlace[] },
   signal: AbortSignal,
-): Promise<RecordPlace> {
+): Promise<void> {
   const { fileId } = record;
-  for (let place = from; place < slot.terms.maxFiles; place++) {
+  for (let place = (places.at(-1)?.place ?? -1) + 1; place < slot.terms.maxFiles; place++) {
     const key = recordKey(folderOf(slot), place);
-    if (await createJson(storage, key, record, signal))
-      return { place, fileId, key, isShared: false };
+    const recordPlace = { place, fileId, key, isOurs: false };
+    // before the call: one that fails may have made the record, unless there was no room for it
+    places.push(recordPlace);
+    try {
+      recordPlace.isOurs = await createJson(storage, key, record, signal);
+    } catch (error) {
+      if (exceedsStorage(error)) places.pop();
+      throw error;
+    }
+    if (recordPlace.isOurs) return;
     const other = await readJson<FileRecord>(storage, key, signal);
-    if (other.fileId === fileId) return { place, fileId, key, isShared: true };
+    if (other.fileId === fileId) return;
+    places.pop();
   }
   throw tooManyFiles(slot.terms.maxFiles);
 }
