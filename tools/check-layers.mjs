@@ -138,6 +138,7 @@ const chapters = {
     "serve",
     "hosts",
     "bridge",
+    "download",
     "commands",
   ],
 };

@@ -212,9 +212,18 @@ export function commandLine(signal: AbortSignal): Command {
     .command("get")
     .description("download resources; run again to resume an interrupted download")
     .argument("<server>", "URL of its MCP endpoint")
-    .argument("<uris...>", "URIs of resources, as `sluice ls` prints them")
+    .argument(
+      "[resources...]",
+      "URIs, names, folders (reports/) or globs ('reports/**/*.pdf') of resources",
+    )
     .option("-o, --output <path>", "file, or folder to put it into", ".")
-    .option("-f, --force", "replace an existing file")
+    .option("-f, --force", "replace files that differ")
+    .option(
+      "--include <glob>",
+      "get only these of a folder, such as '*.pdf'; may be repeated",
+      collect,
+    )
+    .option("--exclude <glob>", "get all but these of a folder; may be repeated", collect)
     .option("--max-size <size>", "largest download to accept: 500M, 20G, …", sizeInBytes)
     .option("-y, --yes", "do not ask before a download of more than 1 GiB")
     .option(
@@ -231,9 +240,9 @@ export function commandLine(signal: AbortSignal): Command {
     )
     .option("--json", "print the result as one JSON object")
     .addOption(tokenOption("token for the server"))
-    .action(async (server: string, uris: string[], options: Omit<GetOptions, "signal">) => {
+    .action(async (server: string, names: string[], options: Omit<GetOptions, "signal">) => {
       const { getCommand } = await load(import("./get-command.ts"));
-      await getCommand(server, uris, runOptions(options));
+      await getCommand(server, names, runOptions(options));
     });
 
   program

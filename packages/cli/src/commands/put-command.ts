@@ -18,7 +18,6 @@ import {
 } from "../server-calls/connect.ts";
 import {
   Advice,
-  describeFailure,
   fault,
   goOnAdvice,
   isCertificateFault,
@@ -28,6 +27,7 @@ import { answerFileRequest, ensureFiles } from "../server-calls/file-prompts.ts"
 import { note, print, printable, printableJson } from "../terminal/print.ts";
 import { createProgressBar, type ProgressBar } from "../terminal/progress-bar.ts";
 import { openPutRecord } from "../server-calls/put-record.ts";
+import { Refusals } from "../terminal/refusals.ts";
 import { formatBytes, formatDuration } from "../terminal/quantity.ts";
 
 /** Options of `sluice put`. */
@@ -133,37 +133,16 @@ async function forEachFile(
   files: readonly string[],
   send: (file: string) => Promise<void>,
 ): Promise<void> {
-  const refusals: SluiceError[] = [];
+  const refusals = new Refusals();
   for (const file of files)
     try {
       await send(file);
     } catch (error) {
-      const { cause: refusal } = error instanceof Advice ? error : { cause: error };
-      const isOfFile = SluiceError.is(refusal) && fileFaults.has(refusal.code);
-      if (!isOfFile || files.length === 1) throw error;
-      note(`sluice: ${printable(file)}: ${describeFailure(advised(error)).line}`);
-      refusals.push(refusal);
+      if (!refusals.isOfFile(error) || files.length === 1) throw error;
+      refusals.note(file, advised(error));
     }
-  const [first] = refusals;
-  if (first)
-    throw fault(
-      first.code,
-      `${refusals.length} of ${files.length} files were refused`,
-      "see the lines above",
-    );
+  refusals.ensureNone(files.length);
 }
-
-/** Faults of one file; after any other one the next file would fare no better. */
-const fileFaults: ReadonlySet<SluiceErrorCode> = new Set([
-  "corrupt",
-  "internal",
-  "invalid_argument",
-  "not_found",
-  "permission_denied",
-  "precondition_failed",
-  "too_large",
-  "unsupported",
-]);
 
 /** The outcome of the files that a tool asked for. */
 interface AskedFiles {

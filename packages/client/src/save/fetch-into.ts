@@ -108,8 +108,8 @@ function writeBytesOf({ blockBytes }: Lending): number {
   return blockBytes - minRoomBytes + 1;
 }
 
-// a request for less costs more time than it saves
-const minShareBytes = 512 * 1_024;
+/** A request for less costs more time than it saves: a file of at most this size has no share, and is not resumed. */
+export const minShareBytes: number = 512 * 1_024;
 
 /**
  * How many shares each connection gets. The hash follows the gapless front of the file, so shares finished in order

@@ -1,5 +1,6 @@
-import { EXTENSION_ID, type KeptBytes } from "@sluice/core/internal";
+import { definedMembers, EXTENSION_ID, type KeptBytes, parseHttpDate } from "@sluice/core/internal";
 import { type RequestingClient, outgoingCall } from "../calls/stream-calls.ts";
+import type { CheckedAnswer } from "../download/check-answer.ts";
 import { httpExchange } from "../net/node/http-exchange.ts";
 import { bodyOf, openResource, type OpenedResource } from "../download/open-resource.ts";
 import type { ResourceStream } from "../download/resource-stream.ts";
@@ -31,6 +32,8 @@ export async function streamResource(
 
 /** A resource that was asked for to be saved. Save it or cancel it: one of the two, once. */
 export interface SavableStream extends StreamFacts, Pick<ResourceStream, "saveTo"> {
+  /** The server's `Last-Modified`, unix milliseconds. */
+  readonly modifiedMs?: number;
   cancel(reason?: unknown): void;
 }
 
@@ -47,8 +50,10 @@ export async function streamToSave(
 ): Promise<SavableStream> {
   const open = openerOf(client, uri, options);
   const opened = await open(await findKept(uri, path, options.name));
+  const { headers } = (opened.download.latest() as CheckedAnswer).answer;
   return {
     ...opened.facts,
+    ...definedMembers({ modifiedMs: parseHttpDate(headers.get("last-modified"), Date.now()) }),
     saveTo: (target, save = {}) => saveOpened(opened, open, target, save),
     cancel: opened.cancel,
   };

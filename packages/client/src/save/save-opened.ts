@@ -11,7 +11,7 @@ import {
 } from "@sluice/core/internal";
 import { openHandle } from "@sluice/core/internal/node";
 import type { CheckedAnswer } from "../download/check-answer.ts";
-import { fetchShares, fetchWhole, type Filling } from "./fetch-into.ts";
+import { fetchShares, fetchWhole, type Filling, minShareBytes } from "./fetch-into.ts";
 import { diskOrigin, isFullDisk } from "./disk-error.ts";
 import { createPartFile, type PartFile, partFileOf } from "./part-file.ts";
 import {
@@ -46,17 +46,21 @@ export async function saveOpened(
     const { directory } = target;
     await opened.admit(path);
     await sweepOrphans(directory, Date.now());
-    const permissions = await permissionsOf(target);
+    const isSmall = facts.size !== undefined && facts.size <= minShareBytes;
+    // a new file gets the same without a look at another one before
+    const permissions = isSmall && !overwrite ? undefined : await permissionsOf(target);
     const recordPath = join(directory, recordName(facts.uri, target.name));
-    const keptPart = resume && version ? await openKept(recordPath, version) : undefined;
+    const keptPart =
+      resume && version && !isSmall ? await openKept(recordPath, version) : undefined;
+    const mode = permissions === undefined ? newFileMode : undefined;
     return await fill(
-      keptPart ?? (await createPartFile(directory)),
+      keptPart ?? (await createPartFile(directory, randomPartName(), mode)),
       opened,
       reopen,
       options,
       keptPart && recordPath,
       async (part) => {
-        await part.allow(permissions);
+        if (permissions !== undefined) await part.allow(permissions);
         return publishFile(part.path, target);
       },
     );
@@ -65,6 +69,9 @@ export async function saveOpened(
     throw error;
   }
 }
+
+/** What the umask or the folder's default ACL takes from. */
+const newFileMode = 0o666;
 
 async function fill(
   part: PartFile,
@@ -94,10 +101,10 @@ async function fill(
     ensureLength(facts.uri, answer.size, size);
     ensureDigest(facts.uri, answer.sha256, sha256);
     const verified = answer.sha256 === undefined ? "length" : "digest";
-    const saved = { path: await publish(part), size, sha256, verified, resumedBytes } as const;
-    // not before: a hidden file with an old time counts as left by a crashed run
+    // before it has its name: a crash in between would leave a file that does not look like the server's
     const modifiedMs = parseHttpDate(answer.answer.headers.get("last-modified"), Date.now());
     if (isFileTime(modifiedMs)) await part.date(modifiedMs);
+    const saved = { path: await publish(part), size, sha256, verified, resumedBytes } as const;
     await keeper?.forget();
     return saved;
   } catch (error) {
