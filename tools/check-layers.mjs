@@ -139,6 +139,7 @@ const chapters = {
     "hosts",
     "bridge",
     "download",
+    "upload",
     "commands",
   ],
 };

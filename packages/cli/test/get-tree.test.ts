@@ -282,7 +282,7 @@ test("a tree of a server without streaming is read, and the second run finds the
     const cwd = await target();
     const first = await get(["plain://a/", "-o", "out"], cwd, url);
     expect(first.stderr).toMatch(/^http:\S+ does not stream these resources: .*\n2 saved: 2 B in/);
-    expect([first.status, first.stdout]).toEqual([0, "out/x.txt\nout/b/y.txt\n"]);
+    expect([first.status, first.stdout]).toEqual([0, "out/b/y.txt\nout/x.txt\n"]);
     expect(await treeOf(join(cwd, "out"))).toEqual({ "x.txt": "x", "b/y.txt": "y" });
     const again = await get(["plain://a/", "-o", "out"], cwd, url);
     expect([again.status, again.stderr]).toEqual([0, expect.stringContaining("2 there already")]);

@@ -15,6 +15,8 @@ export {
   streamLinkToSave,
   type StreamLinkOptions,
   streamToSave,
+  type WantedPart,
+  writePart,
 } from "./save/savable-stream.ts";
 
 /**

@@ -7,10 +7,13 @@ import {
   chooseResources,
   type ChoiceOptions,
   type ChosenResource,
+  ensureNamed,
 } from "../download/choose-resources.ts";
+import { type ExpectedDigest, readChecksums } from "../download/checksum-file.ts";
 import { createBudget, createConsent } from "../download/consent.ts";
 import { isFolder, OutputFolder, pathIn } from "../download/output-folder.ts";
 import { presentSize } from "../download/present-file.ts";
+import { createPace } from "../download/rate-limit.ts";
 import {
   openStream,
   presentReport,
@@ -18,6 +21,7 @@ import {
   type SaveReport,
   type SaveSettings,
 } from "../download/save-resource.ts";
+import { writeResources } from "../download/write-resources.ts";
 import { runInOrder, SaveOrder } from "../save/save-order.ts";
 import {
   connect,
@@ -27,9 +31,14 @@ import {
 } from "../server-calls/connect.ts";
 import { Advice, fault } from "../terminal/failure.ts";
 import { note, print, printable } from "../terminal/print.ts";
-import { createProgressBar, shareProgress, type ProgressBar } from "../terminal/progress-bar.ts";
-import { formatBytes, formatDuration } from "../terminal/quantity.ts";
+import {
+  createProgressBar,
+  noBar,
+  shareProgress,
+  type ProgressBar,
+} from "../terminal/progress-bar.ts";
 import { fileFaults, Refusals } from "../terminal/refusals.ts";
+import { Tally } from "../terminal/tally.ts";
 
 /** Options of `sluice get`. */
 export interface GetOptions extends ServerCallOptions, SaveSettings, ChoiceOptions {
@@ -38,6 +47,12 @@ export interface GetOptions extends ServerCallOptions, SaveSettings, ChoiceOptio
   readonly yes?: boolean;
   /** Resources to get in parallel. */
   readonly jobs: number;
+  /** File of the digests that the files must have. */
+  readonly checksum?: string;
+  /** Bytes a second, of all together. */
+  readonly limitRate?: number;
+  /** Say nothing of what went well but the paths. */
+  readonly quiet?: boolean;
 }
 
 /**
@@ -51,13 +66,20 @@ export async function getCommand(
   names: readonly string[],
   options: GetOptions,
 ): Promise<void> {
-  ensureTrust(options.trust);
+  const { output, limitRate, checksum, signal, trust } = options;
+  ensureTrust(trust);
+  ensureNamed(names, options);
+  const pace = limitRate === undefined ? undefined : createPace(limitRate, signal);
+  const digestOf = checksum === undefined ? undefined : await readChecksums(checksum);
+  if (output === "-" && digestOf)
+    throw fault("invalid_argument", "--checksum is for files", "pass -o with another output");
   const connection = await connect(server, options);
-  const bar = createProgressBar(process.stderr);
+  const bar = options.quiet || output === "-" ? noBar : createProgressBar(process.stderr);
   try {
     bar.start();
     const chosen = await chooseResources(connection, names, options);
-    const run = new GetRun(connection, bar, options);
+    if (output === "-") return await writeResources(connection, chosen, { ...options, pace });
+    const run = new GetRun(connection, bar, { ...options, pace }, digestOf);
     await run.get(chosen).catch(async (error: unknown) => {
       const [only, another] = chosen;
       if (!isNotOfResource(error) || !only || another || only.path !== undefined) throw error;
@@ -95,9 +117,16 @@ class GetRun {
   readonly #connection: ClientConnection;
   readonly #bar: ProgressBar;
   readonly #options: GetOptions;
+  readonly #digestOf: ExpectedDigest | undefined;
   #isReadNoted = false;
 
-  constructor(connection: ClientConnection, bar: ProgressBar, options: GetOptions) {
+  constructor(
+    connection: ClientConnection,
+    bar: ProgressBar,
+    options: GetOptions,
+    digestOf: ExpectedDigest | undefined,
+  ) {
+    this.#digestOf = digestOf;
     this.#connection = connection;
     this.#bar = bar;
     this.#options = options;
@@ -105,7 +134,7 @@ class GetRun {
 
   /** Saves resources. Throws the fault of the only one, or that some were refused. */
   async get(chosen: readonly ChosenResource[]): Promise<void> {
-    const { output, jobs, signal } = this.#options;
+    const { output, jobs, signal, json, quiet } = this.#options;
     const isTree = chosen.some(({ path }) => path !== undefined);
     const isBatch = isTree || chosen.length > 1;
     if (isBatch) await ensureFolder(output, isTree);
@@ -121,7 +150,7 @@ class GetRun {
     const progress = chosen.map(({ size }, index) => begin(isPresent(index) ? 0 : size));
     const refusals = new Refusals(resourceFaults);
     const paths = new PathsTaken();
-    const tally = new Tally();
+    const tally = new Tally("saved", "there already");
 
     const save = async (index: number, jobSignal: AbortSignal): Promise<SaveReport> => {
       const resource = chosen[index]!;
@@ -132,6 +161,7 @@ class GetRun {
         { ...this.#connection, signal: jobSignal },
         {
           ...resource,
+          sha256: this.#digestOf?.(resource),
           consent,
           report: progress[index]!.report,
           noteRead: () => this.#noteRead(uri, isTree),
@@ -165,14 +195,14 @@ class GetRun {
         tell: async (result, index) => {
           this.#bar.clear();
           if ("refusal" in result) return refusals.note(chosen[index]!.uri, result.refusal, true);
-          tally.add(result);
-          if (!isTree) result.notes.forEach(note);
+          tally.add(result.outcome === "saved", result.bytes);
+          if (!isTree && !quiet) result.notes.forEach(note);
           await print(result.line);
         },
       });
     } finally {
       this.#bar.clear();
-      if (isBatch && !this.#options.json) note(tally.summary(refusals.count));
+      if (isBatch && !json && !quiet) note(tally.summary(refusals.count));
     }
     refusals.ensureNone(chosen.length);
   }
@@ -189,18 +219,33 @@ class GetRun {
       jobs: 16,
       signal,
       run: async (index, jobSignal) => {
-        const { uri, path, size, lastModified = "" } = chosen[index]!;
+        const resource = chosen[index]!;
+        const { uri, path, size, lastModified = "" } = resource;
         if (path === undefined || size === undefined) return undefined;
         const place = await folder.find(path);
-        if (place === undefined) return undefined;
+        const expected = this.#expectedOf(resource);
+        if (place === undefined || expected === "unknown") return undefined;
         const modifiedMs = Date.parse(lastModified);
-        const promised = { size, modifiedMs: Number.isNaN(modifiedMs) ? undefined : modifiedMs };
+        const promised = {
+          size,
+          sha256: expected,
+          modifiedMs: Number.isNaN(modifiedMs) ? undefined : modifiedMs,
+        };
         const bytes = await presentSize(place, promised, jobSignal);
         return bytes === undefined ? undefined : presentReport(uri, place, bytes, this.#options);
       },
       tell: async (report) => void reports.push(report),
     });
     return reports;
+  }
+
+  /** The digest that a resource must have, if any; one of an unknown digest is refused when it is its turn. */
+  #expectedOf(resource: ChosenResource): string | undefined {
+    try {
+      return this.#digestOf?.(resource);
+    } catch {
+      return "unknown";
+    }
   }
 
   /** The consent for each resource, after one question for several. */
@@ -245,7 +290,7 @@ class GetRun {
 
   #noteRead(uri: string, isTree: boolean): void {
     const { server } = this.#connection;
-    if (isTree && this.#isReadNoted) return;
+    if (this.#options.quiet || (isTree && this.#isReadNoted)) return;
     this.#isReadNoted = true;
     const what = isTree ? "these resources: each is" : `${printable(uri)}:`;
     note(`${server} does not stream ${what} read in one message (resources/read)`);
@@ -279,30 +324,5 @@ class PathsTaken {
     if (other === undefined) this.#uris.set(key, uri);
     else if (other !== uri)
       throw fault("already_exists", `it has the same path as ${printable(other)}`, "get it alone");
-  }
-}
-
-/** Counts what a run did. */
-class Tally {
-  readonly #startedAt = performance.now();
-  #saved = 0;
-  #present = 0;
-  #bytes = 0;
-
-  add({ outcome, bytes }: SaveReport): void {
-    if (outcome === "saved") this.#saved += 1;
-    else this.#present += 1;
-    this.#bytes += bytes;
-  }
-
-  summary(refused: number): string {
-    const durationMs = performance.now() - this.#startedAt;
-    const rate = formatBytes((this.#bytes / durationMs) * 1000);
-    const counts = [
-      `${this.#saved} saved`,
-      ...(this.#present > 0 ? [`${this.#present} there already`] : []),
-      ...(refused > 0 ? [`${refused} refused`] : []),
-    ];
-    return `${counts.join(", ")}: ${formatBytes(this.#bytes)} in ${formatDuration(durationMs)} (${rate}/s)`;
   }
 }

@@ -42,8 +42,6 @@ export async function chooseResources(
 ): Promise<readonly ChosenResource[]> {
   const { include = [], exclude = [] } = options;
   const isFiltered = include.length + exclude.length > 0;
-  if (names.length === 0 && !isFiltered)
-    throw fault("invalid_argument", "no resource is named", "name one, a folder, or '**' for all");
   const filter = pathFilter(include, exclude);
   const choices = (names.length > 0 ? names : ["**"]).map((name) => choiceOf(name, filter));
   if (isFiltered && choices.every(({ isExact }) => isExact))
@@ -62,6 +60,19 @@ export async function chooseResources(
     }
   }
   return choices.flatMap((choice) => choice.chosen(connection.server));
+}
+
+/** Throws for a command line that names nothing. */
+export function ensureNamed(
+  names: readonly string[],
+  { include = [], exclude = [] }: ChoiceOptions,
+): void {
+  if (names.length + include.length + exclude.length > 0) return;
+  throw fault(
+    "invalid_argument",
+    "no resource is named",
+    "name one, a folder, or '**' for all; for a download link use `curl -fLOJ LINK`",
+  );
 }
 
 /** One argument, and what it chooses. */
@@ -115,7 +126,7 @@ function belowChoice(
     isEmpty: () => found.length === 0,
     chosen(server) {
       if (found.length === 0) throw nothingFound(server, name);
-      return found;
+      return found.toSorted((a, b) => ((a.path ?? "") < (b.path ?? "") ? -1 : 1));
     },
   };
 }

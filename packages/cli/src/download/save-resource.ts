@@ -14,6 +14,7 @@ import type { ReportProgress } from "../terminal/progress-bar.ts";
 import { formatBytes, formatDuration } from "../terminal/quantity.ts";
 import type { ChosenResource } from "./choose-resources.ts";
 import { presentSize } from "./present-file.ts";
+import type { Pace } from "./rate-limit.ts";
 
 /** How a command saves resources. */
 export interface SaveSettings {
@@ -28,11 +29,15 @@ export interface SaveSettings {
   /** Further origins that bytes may come from. */
   readonly trust?: readonly string[];
   readonly json?: boolean;
+  /** Slows transfers down. */
+  readonly pace?: Pace | undefined;
   readonly signal: AbortSignal;
 }
 
 /** A resource to save. */
 export interface WantedResource extends ChosenResource {
+  /** SHA-256 in hex that it must have, whatever the server promises. */
+  readonly sha256?: string | undefined;
   readonly consent: Consent | undefined;
   readonly report: ReportProgress;
   /** Takes the path for a save; `name` is the server's, for one without a path. `leave` is called when it is over. */
@@ -85,7 +90,8 @@ export async function saveResource(
     stream = await openStream(connection, uri, path, settings, consent);
     if (stream) {
       place ??= await wanted.place(stream.name);
-      const presentBytes = await presentSize(place.path, stream, settings.signal);
+      const promised = { ...stream, sha256: wanted.sha256 ?? stream.sha256 };
+      const presentBytes = await presentSize(place.path, promised, settings.signal);
       if (presentBytes !== undefined) return presentReport(uri, place.path, presentBytes, settings);
       return await saveStream(stream, place.path, wanted, settings);
     }
@@ -103,10 +109,10 @@ export async function saveResource(
 async function saveStream(
   stream: SavableStream,
   path: string,
-  { uri, report }: WantedResource,
+  { uri, sha256, report }: WantedResource,
   settings: SaveSettings,
 ): Promise<SaveReport> {
-  const { force = false, connections } = settings;
+  const { force = false, connections, pace } = settings;
   let receivedBytes = 0;
   try {
     const startedAt = performance.now();
@@ -114,6 +120,7 @@ async function saveStream(
       overwrite: force,
       resume: true,
       connections,
+      ...definedMembers({ sha256, pace }),
       onProgress(count) {
         receivedBytes = count.bytes;
         report(receivedBytes, count.totalBytes);
@@ -152,12 +159,14 @@ async function readContent(
 async function saveContent(
   { bytes, verified, name }: ReadContent,
   path: string,
-  { uri, lastModified = "", report }: WantedResource,
+  { uri, lastModified = "", sha256, report }: WantedResource,
   settings: SaveSettings,
   startedAt: number,
 ): Promise<SaveReport> {
   const { force = false, signal } = settings;
   const promised = { size: bytes.length, sha256: sha256Of(bytes) };
+  if (sha256 !== undefined && sha256 !== promised.sha256)
+    throw new SluiceError("corrupt", `${printable(uri)} has another SHA-256 than expected`);
   if ((await presentSize(path, promised, signal)) !== undefined)
     return presentReport(uri, path, bytes.length, settings);
   const saved = await saveBytes(bytes, path, { name, overwrite: force });

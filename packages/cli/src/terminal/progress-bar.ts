@@ -36,7 +36,7 @@ export function createProgressBar(
   screen: ProgressScreen,
   options: { readonly now?: () => number } = {},
 ): ProgressBar {
-  if (!screen.isTTY) return { start() {}, update() {}, clear() {} };
+  if (!screen.isTTY) return noBar;
   const { now = () => performance.now() } = options;
   const speed = createSpeedometer();
   let drawnAt = -Infinity;
@@ -89,6 +89,9 @@ export function createProgressBar(
     },
   };
 }
+
+/** Draws nothing. */
+export const noBar: ProgressBar = { start() {}, update() {}, clear() {} };
 
 /** How fast something goes, over its last few seconds. */
 interface Speedometer {

@@ -31,12 +31,20 @@ import type { SavedFile, SaveOptions } from "../download/save-options.ts";
 import { ensureDigest, type OpenedResource } from "../download/open-resource.ts";
 import { randomPartName } from "./part-name.ts";
 
+/** Options of a save that a program of ours makes. */
+export interface OwnSaveOptions extends SaveOptions {
+  /** SHA-256 in hex that the file must have, whatever the server promises. Default: none. */
+  readonly sha256?: string;
+  /** Called with the bytes of each chunk; the next one waits for it. Slows the transfer down. */
+  readonly pace?: (bytes: number) => Promise<void>;
+}
+
 /** Saves an opened resource; see `ResourceStream.saveTo`. `reopen` requests it anew if ranges failed. */
 export async function saveOpened(
   opened: OpenedResource,
   reopen: () => Promise<OpenedResource>,
   path: string,
-  options: SaveOptions,
+  options: OwnSaveOptions,
 ): Promise<SavedFile> {
   const { facts } = opened;
   const { overwrite = false, resume = false } = options;
@@ -77,7 +85,7 @@ async function fill(
   part: PartFile,
   opened: OpenedResource,
   reopen: () => Promise<OpenedResource>,
-  options: SaveOptions,
+  options: OwnSaveOptions,
   recordPath: string | undefined,
   publish: (part: PartFile) => Promise<string>,
 ): Promise<SavedFile> {
@@ -87,8 +95,8 @@ async function fill(
   const latest = (): KeptVersion | undefined =>
     versionOf(facts.uri, current.opened.download.latest());
   const keeper = recordPath === undefined ? undefined : new ResumeKeeper(part, recordPath, latest);
-  const { onProgress = settings.onProgress, reserve } = options;
-  const filling: Filling = { part, keeper, onProgress, reserve, checkedSize: facts.size };
+  const { onProgress = settings.onProgress, reserve, pace } = options;
+  const filling: Filling = { part, keeper, onProgress, reserve, pace, checkedSize: facts.size };
   const aborted = (): boolean => settings.signal.aborted;
   try {
     if (facts.size !== undefined) {
@@ -100,7 +108,8 @@ async function fill(
     const { size, sha256 } = await abortable(part.finish(), current.opened.settings.signal);
     ensureLength(facts.uri, answer.size, size);
     ensureDigest(facts.uri, answer.sha256, sha256);
-    const verified = answer.sha256 === undefined ? "length" : "digest";
+    ensureDigest(facts.uri, options.sha256, sha256);
+    const verified = (options.sha256 ?? answer.sha256) === undefined ? "length" : "digest";
     // before it has its name: a crash in between would leave a file that does not look like the server's
     const modifiedMs = parseHttpDate(answer.answer.headers.get("last-modified"), Date.now());
     if (isFileTime(modifiedMs)) await part.date(modifiedMs);
