@@ -138,6 +138,8 @@ const chapters = {
     "serve",
     "hosts",
     "bridge",
+    "download",
+    "upload",
     "commands",
   ],
 };

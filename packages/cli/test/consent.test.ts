@@ -5,7 +5,7 @@ import { mkdir, mkdtemp, rm, truncate, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import { createConsent } from "../src/commands/get-command.ts";
+import { createConsent } from "../src/download/consent.ts";
 import { exitCodes } from "../src/terminal/exit-code.ts";
 import { runHere, serveHere } from "./run-here.ts";
 import { program, runCommand, type Run, type Served } from "./sluice.ts";

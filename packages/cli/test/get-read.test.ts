@@ -1,6 +1,6 @@
 // `sluice get` on servers that know nothing of streaming.
 import { createHash, randomBytes } from "node:crypto";
-import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
+import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { createServer, type IncomingMessage, type RequestListener, type Server } from "node:http";
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";
@@ -112,7 +112,12 @@ test.each([
     expect([status, stdout]).toEqual([0, `${name}\n`]);
     expect(bytes.equals(await readFile(join(folder, name)))).toBe(true);
     const again = await get([official, uri]);
-    expect(again.status).toBe(exitCodes.target.status);
+    expect([again.status, again.stdout]).toEqual([0, `${name}\n`]);
+    expect(again.stderr).toContain(`${name} is there already, and the same`);
+    await writeFile(join(folder, name), "mine");
+    const refused = await get([official, uri]);
+    expect(refused.status).toBe(exitCodes.target.status);
+    expect(await readFile(join(folder, name), "utf8")).toBe("mine");
   },
 );
 

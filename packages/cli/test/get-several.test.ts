@@ -121,18 +121,36 @@ test("saves that meet at one path follow each other in the order of their number
 
 test("one bar shows the bytes of all downloads, and of how many once each has told its size", () => {
   const drawn: unknown[] = [];
-  const bar = { update: (...facts: unknown[]) => void drawn.push(facts), clear() {} };
-  const progressOf = shareProgress(bar, 2);
-  const [a, b] = [progressOf(), progressOf()];
-  a(5, 10);
-  b(1);
-  b(2, 20);
-  a(0, 12);
+  const bar = { update: (...facts: unknown[]) => void drawn.push(facts) };
+  const begin = shareProgress(bar, 2);
+  const [a, b] = [begin(), begin()];
+  a.report(5, 10);
+  b.report(1);
+  b.report(2, 20);
+  a.report(0, 12);
+  const none = { done: 0, total: 2 };
   expect(drawn).toEqual([
-    [5, undefined],
-    [6, undefined],
-    [7, 30],
-    [2, 32],
+    [5, undefined, none],
+    [6, undefined, none],
+    [7, 30, none],
+    [2, 32, none],
+  ]);
+});
+
+test("downloads whose sizes are known have a total from the start, and one that ended early none left", () => {
+  const drawn: unknown[] = [];
+  const begin = shareProgress({ update: (...facts: unknown[]) => void drawn.push(facts) }, 2);
+  const [a, b] = [begin(10), begin(20)];
+  a.report(4);
+  a.end();
+  a.end();
+  b.report(20, 20);
+  b.end();
+  expect(drawn).toEqual([
+    [4, 30, { done: 0, total: 2 }],
+    [4, 24, { done: 1, total: 2 }],
+    [24, 24, { done: 1, total: 2 }],
+    [24, 24, { done: 2, total: 2 }],
   ]);
 });
 
@@ -150,27 +168,28 @@ test(
   },
 );
 
-test("one that is not there ends those behind it; those before it are saved, and the status is its own", async () => {
+test("one that is not there does not end the rest, and the status is its own", async () => {
   const folder = await target();
   const asked = [uris[0]!, uris[1]!, "files://local/none.txt", ...uris.slice(2)];
   const args = ["get", served.url, ...asked, "-y", "-o", folder];
   const { status, stdout, stderr } = await runHere(args);
-  const lines = stdout.trimEnd().split("\n");
-  expect(lines.slice(0, 2)).toEqual([join(folder, "0.txt"), join(folder, "1.txt")]);
-  expect(stderr).toContain("none.txt");
+  expect(stdout.trimEnd().split("\n")).toEqual(names.map((name) => join(folder, name)));
+  expect(stderr).toMatch(/^sluice: files:\/\/local\/none\.txt: .*sluice ls/m);
+  expect(stderr).toMatch(/^12 saved, 1 refused: /m);
+  expect(stderr).toContain("sluice: 1 of 13 files were refused; see the lines above\n");
   expect(status).toBe(exitCodes.notFound.status);
-  expect(new Set(lines.map((line) => line.split("/").at(-1)))).toEqual(
-    new Set((await readdir(folder)).filter((name) => !name.startsWith("."))),
-  );
+  for (const name of names) expect(await isSaved(folder, name)).toBe(true);
 });
 
-test("a resource that is asked for twice is saved once, and the second fails as a file that is there", async () => {
+test("a resource that is asked for twice is saved once", async () => {
   const folder = await target();
   const asked = [uris[0]!, uris[0]!, uris[1]!];
   const { status, stdout, stderr } = await runHere(["get", served.url, ...asked, "-o", folder]);
-  expect(stdout.split("\n")[0]).toBe(join(folder, "0.txt"));
-  expect(stderr).toContain("pass --force");
-  expect(status).not.toBe(0);
+  const paths = ["0.txt", "0.txt", "1.txt"].map((name) => join(folder, name));
+  expect(stdout.trimEnd().split("\n")).toEqual(paths);
+  expect(stderr).toContain("0.txt is there already, and the same\n");
+  expect(stderr).toMatch(/^2 saved, 1 there already: /m);
+  expect(status).toBe(0);
   expect(await isSaved(folder, "0.txt")).toBe(true);
 });
 

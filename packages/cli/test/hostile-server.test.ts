@@ -110,6 +110,18 @@ test("bytes that are not the promised ones are not saved", async () => {
   expect(await readdir(cwd)).toEqual([]);
 });
 
+test.each([
+  ["cat", ["cat"], []],
+  ["get -o -", ["get"], ["-o", "-"]],
+])("%s of bytes that are not the promised ones does not exit with 0", async (_, command, more) => {
+  const url = await serveBadly({}, (answer) =>
+    answer.headers.has("mcp-resource-uri") ? new Response("as it was, never", answer) : answer,
+  );
+  const { status, stderr } = await run([...command, url, "files://demo/report.txt", ...more]);
+  expect(stderr).toMatch(/^sluice: .*SHA-256 is wrong;.*\n$/);
+  expect(status).toBe(exitCodes.integrity.status);
+});
+
 test("bytes come from another origin only when it is trusted", async () => {
   const { origin } = await listen((_, response) => response.end("also as it is.."));
   const good = createMemoryBackend({ "report.txt": "as it should be" });

@@ -72,7 +72,7 @@ test(
 
 test.each([
   ["a file that is not there", ["nothing.bin"], exitCodes.usage, "nothing.bin is not a file"],
-  ["a folder", ["inbox"], exitCodes.usage, "is not a file"],
+  ["a device", ["/dev/null"], exitCodes.usage, "is not a file"],
   ["a tool that is not there", ["note.txt", "--tool", "x"], exitCodes.notFound, "no tool x"],
   ["no file at all", [], exitCodes.usage, "save_file takes files"],
 ])("%s is refused with one line", async (_, args, { status }, text) => {

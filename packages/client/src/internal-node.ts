@@ -5,6 +5,7 @@ import { createHttpExchange } from "./net/node/http-exchange.ts";
 export * from "./internal.ts";
 export { withDownloads, withStreaming } from "./calls/node-streaming.ts";
 export { createPublicLookup, ensurePublic } from "./net/node/http-exchange.ts";
+export { diskError } from "./save/disk-error.ts";
 export { randomPartName, writerOfPart } from "./save/part-name.ts";
 export { saveBytes, saveFile, type SaveBytesOptions } from "./save/save-file.ts";
 export { createSessionSender } from "./upload/node-sender.ts";
@@ -14,6 +15,8 @@ export {
   streamLinkToSave,
   type StreamLinkOptions,
   streamToSave,
+  type WantedPart,
+  writePart,
 } from "./save/savable-stream.ts";
 
 /**

@@ -1,95 +1,89 @@
-import { mkdir, stat } from "node:fs/promises";
-import { join, relative, sep } from "node:path";
-import { once } from "node:events";
-import { homedir } from "node:os";
-import { createInterface } from "node:readline";
-import { type Consent, type SavedFile, type StreamFacts, type TransferScale } from "@sluice/client";
+import { stat } from "node:fs/promises";
+import { scaleOf } from "@sluice/client/internal";
+import type { Consent, StreamFacts } from "@sluice/client";
 import { SluiceError } from "@sluice/core";
 import {
-  formatScale,
-  type SavableStream,
-  saveBytes,
-  scaleOf,
-  streamToSave,
-} from "@sluice/client/internal";
-import { definedMembers, fileNameFromUri, sanitizeFileName } from "@sluice/core/internal";
+  chooseBelow,
+  chooseResources,
+  type ChoiceOptions,
+  type ChosenResource,
+  ensureNamed,
+} from "../download/choose-resources.ts";
+import { type ExpectedDigest, readChecksums } from "../download/checksum-file.ts";
+import { createBudget, createConsent } from "../download/consent.ts";
+import { isFolder, OutputFolder, pathIn } from "../download/output-folder.ts";
+import { presentSize } from "../download/present-file.ts";
+import { createPace } from "../download/rate-limit.ts";
+import {
+  openStream,
+  presentReport,
+  saveResource,
+  type SaveReport,
+  type SaveSettings,
+} from "../download/save-resource.ts";
+import { writeResources } from "../download/write-resources.ts";
+import { runInOrder, SaveOrder } from "../save/save-order.ts";
 import {
   connect,
   ensureTrust,
   type ClientConnection,
   type ServerCallOptions,
 } from "../server-calls/connect.ts";
-import { Advice, fault, goOnAdvice, isResumableFault } from "../terminal/failure.ts";
-import { note, print, printable, printableJson } from "../terminal/print.ts";
-import { createProgressBar, type ReportProgress, shareProgress } from "../terminal/progress-bar.ts";
-import { runInOrder, SaveOrder, type PlaceInOrder } from "../save/save-order.ts";
-import { formatBytes, formatDuration } from "../terminal/quantity.ts";
-import { declaresStreaming, readResource } from "../server-calls/read-resource.ts";
+import { Advice, fault } from "../terminal/failure.ts";
+import { note, print, printable } from "../terminal/print.ts";
+import {
+  createProgressBar,
+  noBar,
+  shareProgress,
+  type ProgressBar,
+} from "../terminal/progress-bar.ts";
+import { fileFaults, Refusals } from "../terminal/refusals.ts";
+import { Tally } from "../terminal/tally.ts";
 
 /** Options of `sluice get`. */
-export interface GetOptions extends ServerCallOptions {
-  /** File, or folder to put it into. */
-  readonly output: string;
-  /** Replace a file that is there. */
-  readonly force?: boolean;
-  /** Bytes. */
-  readonly maxSize?: number;
+export interface GetOptions extends ServerCallOptions, SaveSettings, ChoiceOptions {
+  readonly signal: AbortSignal;
   /** Do not ask before a large download. */
   readonly yes?: boolean;
-  readonly connections: number;
   /** Resources to get in parallel. */
   readonly jobs: number;
-  /** Further origins that bytes may come from. */
-  readonly trust?: readonly string[];
-  readonly json?: boolean;
+  /** File of the digests that the files must have. */
+  readonly checksum?: string;
+  /** Bytes a second, of all together. */
+  readonly limitRate?: number;
+  /** Say nothing of what went well but the paths. */
+  readonly quiet?: boolean;
 }
 
 /**
- * `sluice get`: saves resources, several at a time, and says on standard output where, in the order of the URIs. The
- * first that fails ends those after it. An interrupted run is resumed when the same resource is saved to the same
- * place. What a server does not stream comes by `resources/read`, with a note on standard error.
+ * `sluice get`: saves resources, several at a time, and says on standard output where, in their order. Folders and globs
+ * keep their tree below the output folder. A file that is there and the same is not fetched; one that is refused does not end
+ * the rest, and the first refusal is the outcome of the run. An interrupted run is resumed by the same command. What a server
+ * does not stream comes by `resources/read`, with a note on standard error.
  */
 export async function getCommand(
   server: string,
-  uris: readonly string[],
+  names: readonly string[],
   options: GetOptions,
 ): Promise<void> {
-  const isOne = uris.length === 1;
-  const { output } = options;
-  ensureTrust(options.trust);
-  if (!isOne && !(await isFolder(output)))
-    throw fault("invalid_argument", `${output} is not a folder`, "name one for several resources");
+  const { output, limitRate, checksum, signal, trust } = options;
+  ensureTrust(trust);
+  ensureNamed(names, options);
+  const pace = limitRate === undefined ? undefined : createPace(limitRate, signal);
+  const digestOf = checksum === undefined ? undefined : await readChecksums(checksum);
+  if (output === "-" && digestOf)
+    throw fault("invalid_argument", "--checksum is for files", "pass -o with another output");
   const connection = await connect(server, options);
-  const bar = createProgressBar(process.stderr);
+  const bar = options.quiet || output === "-" ? noBar : createProgressBar(process.stderr);
   try {
-    const question = createConsent(options);
-    // nothing is drawn over a question
-    const consent: typeof question = question && ((scale) => (bar.clear(), question(scale)));
     bar.start();
-    const consentOf =
-      isOne || !consent ? () => consent : await askAtOnce(connection, uris, consent, options);
-    const order = new SaveOrder();
-    const progressOf = shareProgress(bar, uris.length);
-    await runInOrder({
-      count: uris.length,
-      jobs: options.jobs,
-      signal: options.signal,
-      run: (index, signal) => {
-        const uri = uris[index] as string;
-        const place = (pathOf: () => Promise<string>) => {
-          bar.start();
-          return order.enter(index, pathOf);
-        };
-        const request = { uri, consent: consentOf(uri), report: progressOf(), place };
-        return save({ ...connection, signal }, request, { ...options, signal }).finally(() =>
-          order.pass(index),
-        );
-      },
-      async tell({ notes, line }) {
-        bar.clear();
-        notes.forEach(note);
-        await print(line);
-      },
+    const chosen = await chooseResources(connection, names, options);
+    if (output === "-") return await writeResources(connection, chosen, { ...options, pace });
+    const run = new GetRun(connection, bar, { ...options, pace }, digestOf);
+    await run.get(chosen).catch(async (error: unknown) => {
+      const [only, another] = chosen;
+      if (!isNotOfResource(error) || !only || another || only.path !== undefined) throw error;
+      await run.get(await chooseBelow(connection, only.uri, options, error));
     });
   } finally {
     bar.clear();
@@ -97,223 +91,238 @@ export async function getCommand(
   }
 }
 
-interface Wanted {
-  readonly uri: string;
-  readonly consent: Consent | undefined;
-  readonly report: ReportProgress;
-  /** Takes the path for a save; `leave` is called when it is over. */
-  readonly place: (pathOf: () => Promise<string>) => Promise<PlaceInOrder>;
+/** True for what servers say of the URI of a folder. */
+function isNotOfResource(error: unknown): boolean {
+  const { cause } = error instanceof Advice ? error : { cause: error };
+  return SluiceError.is(cause) && folderCodes.has(cause.code);
 }
 
-interface SaveReport {
-  /** For people. */
-  readonly notes: readonly string[];
-  /** For standard output. */
-  readonly line: string;
-}
+const folderCodes: typeof fileFaults = new Set([
+  "invalid_argument",
+  "not_found",
+  "protocol",
+  "unsupported",
+]);
 
-/** Asks once for several resources; gives what then holds each of them to the size it was asked for with. */
-async function askAtOnce(
-  connection: ClientConnection,
-  uris: readonly string[],
-  consent: Consent,
-  options: GetOptions,
-): Promise<(uri: string) => Consent> {
-  const resources = new Map<string, StreamFacts>();
-  await runInOrder({
-    count: uris.length,
-    jobs: options.jobs,
-    signal: options.signal,
-    run: async (index, signal) => {
-      const openOptions = { ...options, signal };
-      const stream = await openStream(connection, uris[index] as string, openOptions, undefined);
-      if (!stream) return undefined;
-      stream.cancel();
-      return stream;
-    },
-    // what comes in one message is bounded
-    async tell(facts, index) {
-      if (facts) resources.set(uris[index] as string, facts);
-    },
-  });
-  await consent(scaleOf([...resources.values()], options.output));
-  return (uri) => (now) => {
-    const { size = Infinity } = resources.get(uri) ?? {};
-    if (now.unknownSizes === 0 ? now.bytes <= size : size === Infinity) return true;
-    throw fault("too_large", `${uri} has grown since you were asked`, "run the same command again");
-  };
-}
+/** Faults of one resource; after any other one the next would fare no better. */
+const resourceFaults: typeof fileFaults = new Set([
+  ...fileFaults,
+  "already_exists",
+  "protocol",
+  "range_not_satisfiable",
+  "untrusted",
+]);
 
-/** Asks for a resource, or for what an earlier run has not got of it; `undefined` if the server does not stream it. */
-async function openStream(
-  connection: ClientConnection,
-  uri: string,
-  { maxSize, trust, signal, output }: GetOptions,
-  consent: Consent | undefined,
-): Promise<SavableStream | undefined> {
-  if (!declaresStreaming(connection)) return undefined;
-  const options = { signal, maxStreamBytes: maxSize, trustedOrigins: trust, consent };
-  try {
-    return await streamToSave(connection.client, uri, output, definedMembers(options));
-  } catch (error) {
-    if (SluiceError.is(error) && error.code === "unsupported") return undefined;
-    throw error;
+class GetRun {
+  readonly #connection: ClientConnection;
+  readonly #bar: ProgressBar;
+  readonly #options: GetOptions;
+  readonly #digestOf: ExpectedDigest | undefined;
+  #isReadNoted = false;
+
+  constructor(
+    connection: ClientConnection,
+    bar: ProgressBar,
+    options: GetOptions,
+    digestOf: ExpectedDigest | undefined,
+  ) {
+    this.#digestOf = digestOf;
+    this.#connection = connection;
+    this.#bar = bar;
+    this.#options = options;
   }
-}
 
-async function save(
-  connection: ClientConnection,
-  wanted: Wanted,
-  options: GetOptions,
-): Promise<SaveReport> {
-  const { uri } = wanted;
-  const { output, force = false, connections } = options;
-  let receivedBytes = 0;
-  const stream = await openStream(connection, uri, options, wanted.consent);
-  if (!stream) return saveContent(connection, wanted, options);
-  const { path, leave } = await wanted
-    .place(() => pathFor(output, stream.name))
-    .catch((error: unknown) => {
-      stream.cancel();
-      throw error;
-    });
-  try {
-    const startedAt = performance.now();
-    const saved = await stream.saveTo(path, {
-      overwrite: force,
-      resume: true,
-      connections,
-      onProgress(count) {
-        receivedBytes = count.bytes;
-        wanted.report(receivedBytes, count.totalBytes);
-      },
-    });
-    const durationMs = performance.now() - startedAt;
-    if (options.json)
-      return { notes: [], line: printableJson({ uri, mode: stream.mode, ...saved }) };
-    const notes = [summary(saved, durationMs)];
-    if (stream.contentEncoding !== undefined)
-      notes.push(`stored and saved as ${printable(stream.contentEncoding)}: unpack it to read it`);
-    return { notes, line: shortest(saved.path) };
-  } catch (error) {
-    if (error instanceof Advice) throw error;
-    const isKept = stream.etag !== undefined && stream.size !== undefined;
-    const advice = goOnAdvice(isKept ? receivedBytes : 0, "kept");
-    throw new Advice(error, isResumableFault(error) ? advice : undefined);
-  } finally {
-    leave();
-  }
-}
+  /** Saves resources. Throws the fault of the only one, or that some were refused. */
+  async get(chosen: readonly ChosenResource[]): Promise<void> {
+    const { output, jobs, signal, json, quiet } = this.#options;
+    const isTree = chosen.some(({ path }) => path !== undefined);
+    const isBatch = isTree || chosen.length > 1;
+    if (isBatch) await ensureFolder(output, isTree);
+    const present = isTree ? await this.#findPresent(chosen) : [];
+    const isPresent = (index: number): boolean => present[index] !== undefined;
+    const consent = await this.#consentFor(
+      chosen.filter((_, index) => !isPresent(index)),
+      isBatch,
+    );
+    const order = new SaveOrder();
+    const folder = new OutputFolder(output);
+    const begin = shareProgress(this.#bar, chosen.length);
+    const progress = chosen.map(({ size }, index) => begin(isPresent(index) ? 0 : size));
+    const refusals = new Refusals(resourceFaults);
+    const paths = new PathsTaken();
+    const tally = new Tally("saved", "there already");
 
-/** The way of servers without streaming: the whole content in one message. */
-async function saveContent(
-  connection: ClientConnection,
-  { uri, place }: Wanted,
-  options: GetOptions,
-): Promise<SaveReport> {
-  const { output, force = false, maxSize = Number.MAX_SAFE_INTEGER } = options;
-  note(
-    `${connection.server} does not stream ${printable(uri)}: read in one message (resources/read)`,
-  );
-  const startedAt = performance.now();
-  const { bytes, verified } = await readResource(connection, uri, maxSize);
-  const name = sanitizeFileName(fileNameFromUri(uri));
-  const { path, leave } = await place(() => pathFor(output, name));
-  try {
-    const saved = await saveBytes(bytes, path, { name, overwrite: force });
-    const result = { ...saved, verified, resumedBytes: 0 };
-    if (options.json) return { notes: [], line: printableJson({ uri, mode: "read", ...result }) };
-    const notes = [summary(result, performance.now() - startedAt)];
-    return { notes, line: shortest(saved.path) };
-  } finally {
-    leave();
-  }
-}
-
-/** In a folder the library would number a taken name; a repeated command should not. */
-async function pathFor(output: string, name: string): Promise<string> {
-  if (!(await isFolder(output))) return output;
-  // as the library does for a missing folder; the save reports its faults
-  if (output.endsWith("/")) await mkdir(output, { recursive: true }).catch(() => {});
-  return join(output, name);
-}
-
-/** Relative below the current folder, absolute elsewhere. */
-function shortest(path: string): string {
-  const below = relative("", path);
-  return below.startsWith("..") ? path : below;
-}
-
-async function isFolder(path: string): Promise<boolean> {
-  return path.endsWith("/") || ((await stat(path).catch(() => undefined))?.isDirectory() ?? false);
-}
-
-type Summed = Omit<SavedFile, "path" | "verified"> & {
-  readonly verified: SavedFile["verified"] | "none";
-};
-
-function summary({ size, sha256, verified, resumedBytes }: Summed, durationMs: number): string {
-  const rate = formatBytes(((size - resumedBytes) / durationMs) * 1000);
-  const resumed = resumedBytes > 0 ? ` after ${formatBytes(resumedBytes)} of an earlier run` : "";
-  const check =
-    verified === "digest" ? "as the server promised" : "computed here; the server sent no digest";
-  return `${formatBytes(size)} in ${formatDuration(durationMs)} (${rate}/s)${resumed}\nsha256 ${sha256} (${check})`;
-}
-
-/** What the user already said on the command line. */
-interface ConsentOptions {
-  /** Yes to everything. */
-  readonly yes?: boolean | undefined;
-  /** Bytes that are accepted, and enforced. */
-  readonly maxSize?: number | undefined;
-  readonly signal: AbortSignal;
-}
-
-/** Bytes up to which the user is not asked. */
-const askAbove = 2 ** 30;
-
-/** Asks on the terminal before a large download, or one of unknown size; `undefined` if the answer is known. */
-export function createConsent({ yes, maxSize, signal }: ConsentOptions): Consent | undefined {
-  if (yes || maxSize !== undefined) return undefined;
-  return async (scale) => {
-    if (scale.unknownSizes === 0 && scale.bytes <= askAbove) return true;
-    const what = describeScale(scale);
-    if (!process.stdin.isTTY || !process.stderr.isTTY)
-      throw fault(
-        "too_large",
-        `no terminal to ask whether to fetch ${what}`,
-        "pass --yes, or a sufficient --max-size",
+    const save = async (index: number, jobSignal: AbortSignal): Promise<SaveReport> => {
+      const resource = chosen[index]!;
+      const { path, uri } = resource;
+      if (path !== undefined) paths.take(path, uri);
+      if (isPresent(index)) return present[index]!;
+      return saveResource(
+        { ...this.#connection, signal: jobSignal },
+        {
+          ...resource,
+          sha256: this.#digestOf?.(resource),
+          consent,
+          report: progress[index]!.report,
+          noteRead: () => this.#noteRead(uri, isTree),
+          place: (name) => {
+            this.#bar.start();
+            return order.enter(index, () =>
+              path === undefined ? pathIn(output, name) : folder.place(path),
+            );
+          },
+        },
+        { ...this.#options, signal: jobSignal },
       );
-    process.stderr.write(`Download ${what}? [y/N] `);
-    if (/^\s*y(es)?\s*$/i.test((await readAnswer(signal)) ?? "")) return true;
-    throw fault("too_large", "declined", "nothing was downloaded");
-  };
+    };
+
+    try {
+      await runInOrder<SaveReport | Refusal>({
+        count: chosen.length,
+        jobs,
+        signal,
+        run: async (index, jobSignal) => {
+          try {
+            return await save(index, jobSignal);
+          } catch (error) {
+            if (isBatch && refusals.isOfFile(error)) return { refusal: error };
+            throw error;
+          } finally {
+            order.pass(index);
+            progress[index]!.end();
+          }
+        },
+        tell: async (result, index) => {
+          this.#bar.clear();
+          if ("refusal" in result) return refusals.note(chosen[index]!.uri, result.refusal, true);
+          tally.add(result.outcome === "saved", result.bytes);
+          if (!isTree && !quiet) result.notes.forEach(note);
+          await print(result.line);
+        },
+      });
+    } finally {
+      this.#bar.clear();
+      if (isBatch && !json && !quiet) note(tally.summary(refusals.count));
+    }
+    refusals.ensureNone(chosen.length);
+  }
+
+  /** Reports for the files of a tree that are there as the list has them; these need no call. */
+  async #findPresent(
+    chosen: readonly ChosenResource[],
+  ): Promise<readonly (SaveReport | undefined)[]> {
+    const { output, signal } = this.#options;
+    const folder = new OutputFolder(output);
+    const reports: (SaveReport | undefined)[] = [];
+    await runInOrder({
+      count: chosen.length,
+      jobs: 16,
+      signal,
+      run: async (index, jobSignal) => {
+        const resource = chosen[index]!;
+        const { uri, path, size, lastModified = "" } = resource;
+        if (path === undefined || size === undefined) return undefined;
+        const place = await folder.find(path);
+        const expected = this.#expectedOf(resource);
+        if (place === undefined || expected === "unknown") return undefined;
+        const modifiedMs = Date.parse(lastModified);
+        const promised = {
+          size,
+          sha256: expected,
+          modifiedMs: Number.isNaN(modifiedMs) ? undefined : modifiedMs,
+        };
+        const bytes = await presentSize(place, promised, jobSignal);
+        return bytes === undefined ? undefined : presentReport(uri, place, bytes, this.#options);
+      },
+      tell: async (report) => void reports.push(report),
+    });
+    return reports;
+  }
+
+  /** The digest that a resource must have, if any; one of an unknown digest is refused when it is its turn. */
+  #expectedOf(resource: ChosenResource): string | undefined {
+    try {
+      return this.#digestOf?.(resource);
+    } catch {
+      return "unknown";
+    }
+  }
+
+  /** The consent for each resource, after one question for several. */
+  async #consentFor(
+    resources: readonly ChosenResource[],
+    isBatch: boolean,
+  ): Promise<Consent | undefined> {
+    const question = createConsent(this.#options);
+    // nothing is drawn over a question
+    const consent: typeof question = question && ((scale) => (this.#bar.clear(), question(scale)));
+    if (!isBatch || !consent || resources.length === 0) return consent;
+    const { output } = this.#options;
+    const scale = scaleOf(await this.#factsOf(resources), output);
+    await consent(scale);
+    return createBudget(scale);
+  }
+
+  /** Sizes and origins of resources; those that the list has no size of are asked for. */
+  async #factsOf(resources: readonly ChosenResource[]) {
+    const { jobs, signal, output } = this.#options;
+    const { server } = this.#connection;
+    const facts: Pick<StreamFacts, "size" | "origin">[] = [];
+    await runInOrder({
+      count: resources.length,
+      jobs,
+      signal,
+      run: async (index, jobSignal) => {
+        const { uri, size } = resources[index]!;
+        if (size !== undefined) return { size, origin: new URL(server).origin };
+        const settings = { ...this.#options, signal: jobSignal };
+        // what comes in one message is bounded
+        const stream = await openStream(this.#connection, uri, output, settings, undefined).catch(
+          unlessOfOne,
+        );
+        stream?.cancel();
+        return stream;
+      },
+      tell: async (stream) => void (stream && facts.push(stream)),
+    });
+    return facts;
+  }
+
+  #noteRead(uri: string, isTree: boolean): void {
+    const { server } = this.#connection;
+    if (this.#options.quiet || (isTree && this.#isReadNoted)) return;
+    this.#isReadNoted = true;
+    const what = isTree ? "these resources: each is" : `${printable(uri)}:`;
+    note(`${server} does not stream ${what} read in one message (resources/read)`);
+  }
 }
 
-function describeScale(scale: TransferScale): string {
-  const { to } = scale;
-  const home = homedir() + sep;
-  const short = to?.startsWith(home) ? `~${sep}${to.slice(home.length)}` : to;
-  return printable(
-    formatScale({ ...scale, ...(short !== undefined && { to: short }) }, formatBytes),
-  );
+/** What is refused is refused again when it is its turn. */
+function unlessOfOne(error: unknown): undefined {
+  if (!new Refusals(resourceFaults).isOfFile(error)) throw error;
 }
 
-/** One line that is typed; `undefined` when there will be none. */
-async function readAnswer(signal: AbortSignal): Promise<string | undefined> {
-  // no line editing: Ctrl-C stays the terminal's own
-  const lines = createInterface({ input: process.stdin, terminal: false });
-  const stop = new AbortController();
-  const until = { signal: AbortSignal.any([signal, stop.signal]) };
-  try {
-    const answered = once(lines, "line", until) as Promise<[string]>;
-    const [line] = await Promise.race([answered, once(lines, "close", until)]);
-    return line;
-  } catch (error) {
-    signal.throwIfAborted();
-    throw error;
-  } finally {
-    stop.abort();
-    lines.close();
+interface Refusal {
+  readonly refusal: unknown;
+}
+
+/** Throws for several resources whose output is not a folder; for a tree, a missing one will be made. */
+async function ensureFolder(output: string, isTree: boolean): Promise<void> {
+  if (await isFolder(output)) return;
+  if (isTree && !(await stat(output).catch(() => undefined))) return;
+  throw fault("invalid_argument", `${output} is not a folder`, "name one for several resources");
+}
+
+/** Paths of a tree, each for one resource. */
+class PathsTaken {
+  readonly #uris = new Map<string, string>();
+
+  take(path: string, uri: string): void {
+    // where case does not count, one would replace the other
+    const key = process.platform === "linux" ? path : path.normalize("NFC").toLowerCase();
+    const other = this.#uris.get(key);
+    if (other === undefined) this.#uris.set(key, uri);
+    else if (other !== uri)
+      throw fault("already_exists", `it has the same path as ${printable(other)}`, "get it alone");
   }
 }

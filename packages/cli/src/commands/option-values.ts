@@ -1,4 +1,5 @@
 import { InvalidArgumentError, Option } from "commander";
+import type { WantedPart } from "@sluice/client/internal";
 import { MIN_STEP_BYTES } from "@sluice/core/internal";
 import { parseBytes } from "../terminal/quantity.ts";
 import { fault } from "../terminal/failure.ts";
@@ -22,6 +23,24 @@ export function sizeInBytes(text: string): number {
   const bytes = parseBytes(text);
   if (bytes === undefined) throw new InvalidArgumentError("Use a size such as 500M or 20G.");
   return bytes;
+}
+
+/** Reads a part of a file as curl does: `0-99`, `100-`, or `-500` for the last 500 bytes. */
+export function partOfFile(text: string): WantedPart {
+  const [, first = "", last = ""] = /^(\d*)-(\d*)$/.exec(text) ?? [];
+  const [start, end] = [Number(first), last === "" ? Infinity : Number(last) + 1];
+  const isSafe = Number.isSafeInteger(start) && (end === Infinity || Number.isSafeInteger(end));
+  if (isSafe && first !== "" && start < end) return { start, end };
+  if (isSafe && first === "" && last !== "" && end > 1) return { suffix: end - 1 };
+  throw new InvalidArgumentError("Use a range such as 0-99, 100- or -500.");
+}
+
+/** The option `--header`, for every command that calls a server. */
+export function headerOption(): Option {
+  return new Option(
+    "--header <line>",
+    "header of every request, as 'Name: value'; ${NAME} is from the environment; may be repeated",
+  ).argParser(collect);
 }
 
 /** Reads the bytes of one step of an upload. */

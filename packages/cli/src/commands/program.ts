@@ -4,6 +4,7 @@ import type { InstallTarget } from "../hosts/install-server.ts";
 import { formatExitCodes } from "../terminal/exit-code.ts";
 import type { AuditVerifyOptions } from "./audit-command.ts";
 import type { BridgeCommandOptions } from "../bridge/bridge-options.ts";
+import type { CatOptions } from "./cat-command.ts";
 import type { DoctorOptions } from "./doctor-command.ts";
 import type { GetOptions } from "./get-command.ts";
 import type { ListCommandOptions } from "./list-command.ts";
@@ -12,6 +13,8 @@ import {
   originOf,
   sizeInBytes,
   stepInBytes,
+  headerOption,
+  partOfFile,
   tokenOption,
   wholeNumber,
   readToken,
@@ -96,7 +99,7 @@ export function commandLine(signal: AbortSignal, install?: InstallTarget): Comma
       stepInBytes,
     )
     .option("--print-config", "print configuration for MCP hosts and exit")
-    .addHelpText("after", `\n${serveLimitsText}`)
+    .addHelpText("after", `\n${serveLimitsText}\n${serveExamples}`)
     .action(async (source: string, options: Omit<ServeCommandOptions, "signal">) => {
       const { serveCommand } = await load(import("./serve-command.ts"));
       await serveCommand(source, runOptions(options), install);
@@ -211,6 +214,7 @@ export function commandLine(signal: AbortSignal, install?: InstallTarget): Comma
     )
     .option("--json", "print the result as one JSON object")
     .addOption(tokenOption("token for the server"))
+    .addHelpText("after", doctorExamples)
     .action(async (server: string, options: Omit<DoctorOptions, "signal">) => {
       const { doctorCommand } = await load(import("./doctor-command.ts"));
       await doctorCommand(server, runOptions(options));
@@ -221,7 +225,9 @@ export function commandLine(signal: AbortSignal, install?: InstallTarget): Comma
     .description("list the resources of a server")
     .argument("<server>", "URL of its MCP endpoint")
     .option("--json", "one JSON object per line")
+    .addOption(headerOption())
     .addOption(tokenOption("token for the server"))
+    .addHelpText("after", listExamples)
     .action(async (server: string, options: Omit<ListCommandOptions, "signal">) => {
       const { listCommand } = await load(import("./list-command.ts"));
       await listCommand(server, runOptions(options));
@@ -231,9 +237,18 @@ export function commandLine(signal: AbortSignal, install?: InstallTarget): Comma
     .command("get")
     .description("download resources; run again to resume an interrupted download")
     .argument("<server>", "URL of its MCP endpoint")
-    .argument("<uris...>", "URIs of resources, as `sluice ls` prints them")
-    .option("-o, --output <path>", "file, or folder to put it into", ".")
-    .option("-f, --force", "replace an existing file")
+    .argument(
+      "[resources...]",
+      "URIs, names, folders (reports/) or globs ('reports/**/*.pdf') of resources",
+    )
+    .option("-o, --output <path>", "file, or folder to put it into; - is standard output", ".")
+    .option("-f, --force", "replace files that differ")
+    .option(
+      "--include <glob>",
+      "get only these of a folder, such as '*.pdf'; may be repeated",
+      collect,
+    )
+    .option("--exclude <glob>", "get all but these of a folder; may be repeated", collect)
     .option("--max-size <size>", "largest download to accept: 500M, 20G, …", sizeInBytes)
     .option("-y, --yes", "do not ask before a download of more than 1 GiB")
     .option(
@@ -248,18 +263,46 @@ export function commandLine(signal: AbortSignal, install?: InstallTarget): Comma
       "origin that the bytes may come from besides the server's own; may be repeated",
       collect,
     )
+    .option("--checksum <file>", "file of SHA-256 digests that the files must have (sha256sum)")
+    .option("--limit-rate <size>", "bytes a second, of all together: 500K, 2M, …", sizeInBytes)
+    .option("-q, --quiet", "print only the paths, and what went wrong")
     .option("--json", "print the result as one JSON object")
+    .addOption(headerOption())
     .addOption(tokenOption("token for the server"))
-    .action(async (server: string, uris: string[], options: Omit<GetOptions, "signal">) => {
+    .addHelpText("after", getExamples)
+    .action(async (server: string, names: string[], options: Omit<GetOptions, "signal">) => {
       const { getCommand } = await load(import("./get-command.ts"));
-      await getCommand(server, uris, runOptions(options));
+      await getCommand(server, names, runOptions(options));
+    });
+
+  program
+    .command("cat")
+    .description("write resources to standard output, and nothing else")
+    .argument("<server>", "URL of its MCP endpoint")
+    .argument("<resources...>", "URIs, names, folders or globs of resources")
+    .option("--range <first-last>", "only these bytes of one: 0-99, 100- or -500", partOfFile)
+    .option("--limit-rate <size>", "bytes a second: 500K, 2M, …", sizeInBytes)
+    .option(
+      "--trust <origin>",
+      "origin that the bytes may come from besides the server's own; may be repeated",
+      collect,
+    )
+    .addOption(headerOption())
+    .addOption(tokenOption("token for the server"))
+    .addHelpText("after", catExamples)
+    .action(async (server: string, names: string[], options: Omit<CatOptions, "signal">) => {
+      const { catCommand } = await load(import("./cat-command.ts"));
+      await catCommand(server, names, runOptions(options));
     });
 
   program
     .command("put")
     .description("send files to a tool; run again to resume an interrupted upload")
     .argument("<server>", "URL of its MCP endpoint")
-    .argument("[files...]", "files to send; without any, the tool may ask for them")
+    .argument(
+      "[files...]",
+      "files, folders or globs to send; - is standard input; without any, the tool may ask for them",
+    )
     .option("--tool <name>", "tool to call; default: the only one that takes files")
     .option(
       "--trust <origin>",
@@ -267,8 +310,21 @@ export function commandLine(signal: AbortSignal, install?: InstallTarget): Comma
       collect,
     )
     .option("--max-step <size>", stepText, stepInBytes)
+    .option("--name <name>", "name for the file; standard input needs one")
+    .option("--type <type>", "media type of the files, such as text/csv")
+    .option("--include <glob>", "send only these of a folder; may be repeated", collect)
+    .option("--exclude <glob>", "send all but these of a folder; may be repeated", collect)
+    .option("--flat", "send files of subfolders, under their names alone")
+    .option(
+      "-j, --jobs <number>",
+      "files to send in parallel; default: 5 of folders and globs, else 1",
+      wholeNumber(1, 16),
+    )
+    .option("-q, --quiet", "print only what the tool says, and what went wrong")
     .option("--json", "print the results as JSON objects, one a line")
+    .addOption(headerOption())
     .addOption(tokenOption("token for the server"))
+    .addHelpText("after", putExamples)
     .action(async (server: string, files: string[], options: Omit<PutOptions, "signal">) => {
       const { putCommand } = await load(import("./put-command.ts"));
       await putCommand(server, files, runOptions(options));
@@ -332,4 +388,41 @@ const examples = `Examples:
   sluice serve ./files
   sluice ls http://127.0.0.1:2532/mcp
   sluice get http://127.0.0.1:2532/mcp files://local/big.iso -o downloads/
+  sluice get http://127.0.0.1:2532/mcp reports/ -o copies/
   sluice put http://127.0.0.1:2532/mcp report.pdf`;
+
+const serveExamples = `
+Examples:
+  sluice serve ./files
+  sluice serve ./files --stdio --print-config
+  sluice serve ./files --uploads ./inbox --port 8080
+  sluice serve 's3://my-bucket/reports?region=eu-west-1'`;
+
+const doctorExamples = `
+Examples:
+  sluice doctor https://mcp.acme.com/mcp
+  sluice doctor https://mcp.acme.com/mcp --header 'X-Key: \${ACME_KEY}' --watch 120`;
+
+const listExamples = `
+Examples:
+  sluice ls http://127.0.0.1:2532/mcp
+  sluice ls https://mcp.acme.com/mcp --header 'X-Key: \${ACME_KEY}' --json`;
+
+const getExamples = `
+Examples:
+  sluice get URL files://local/report.pdf
+  sluice get URL report.pdf -o copy.pdf
+  sluice get URL reports/ -o copies --exclude drafts/
+  sluice get URL 'reports/**/*.pdf' -o copies --checksum SHA256SUMS
+  sluice get URL data.csv.gz -o - | gunzip`;
+
+const catExamples = `
+Examples:
+  sluice cat URL notes.txt
+  sluice cat URL app.log --range -1000`;
+
+const putExamples = `
+Examples:
+  sluice put URL report.pdf
+  sluice put URL photos/ --include '*.jpg' --flat
+  pg_dump app | sluice put URL - --name app.sql`;

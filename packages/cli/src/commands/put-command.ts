@@ -6,9 +6,11 @@ import {
   createFileSender,
   type FilesAnswer,
   type FileSender,
+  type PickedFile,
   type UploadedReference,
 } from "@sluice/client/send";
-import { definedMembers, FILE_KEYWORD } from "@sluice/core/internal";
+import { definedMembers } from "@sluice/core/internal";
+import { runInOrder } from "../save/save-order.ts";
 import { callServer } from "../server-calls/call-server.ts";
 import {
   connect,
@@ -18,20 +20,39 @@ import {
 } from "../server-calls/connect.ts";
 import {
   Advice,
-  describeFailure,
   fault,
   goOnAdvice,
   isCertificateFault,
   isResumableFault,
 } from "../terminal/failure.ts";
+import { chooseTool, describeTool, type FileTool } from "../server-calls/file-tool.ts";
 import { answerFileRequest, ensureFiles } from "../server-calls/file-prompts.ts";
 import { note, print, printable, printableJson } from "../terminal/print.ts";
-import { createProgressBar, type ProgressBar } from "../terminal/progress-bar.ts";
+import {
+  createProgressBar,
+  noBar,
+  type ProgressBar,
+  type SharedProgress,
+  shareProgress,
+} from "../terminal/progress-bar.ts";
 import { openPutRecord } from "../server-calls/put-record.ts";
+import { Refusals } from "../terminal/refusals.ts";
+import { Tally } from "../terminal/tally.ts";
+import { chooseFiles, type FileChoiceOptions } from "../upload/choose-files.ts";
+import { openPutJournal, type PutJournal } from "../upload/put-journal.ts";
+import { storeStdin } from "../upload/stdin-file.ts";
 import { formatBytes, formatDuration } from "../terminal/quantity.ts";
 
 /** Options of `sluice put`. */
-export interface PutOptions extends ServerCallOptions {
+export interface PutOptions extends ServerCallOptions, FileChoiceOptions {
+  /** Name for the one file. */
+  readonly name?: string;
+  /** Media type of the files, instead of what their names suggest. */
+  readonly type?: string;
+  /** Files to send in parallel. Default: 5 of folders and globs, else 1. */
+  readonly jobs?: number;
+  /** Print nothing but what the tool says. */
+  readonly quiet?: boolean;
   /** Tool that gets the files. Default: the only one that takes any. */
   readonly tool?: string;
   /** Further origins that files may go to. */
@@ -58,18 +79,41 @@ const toolMs = 3_600_000;
 /**
  * `sluice put`: sends files and hands them to a tool of the server, one call each unless it takes several; or calls a
  * tool that asks for files itself, and answers it. A rejected file does not keep later ones from being sent. What an
- * interrupted run sent is not sent again when the same file goes to the same server. A run that sent no file is a
- * failure.
+ * interrupted run sent is not sent again by the same command. A run that sent no file is a failure.
  */
 export async function putCommand(
   server: string,
-  files: readonly string[],
+  names: readonly string[],
   options: PutOptions,
 ): Promise<void> {
-  const { token, trust = [], tool, maxStep: maxStepBytes } = options;
-  ensureTrust(trust);
-  await ensureFiles(files);
-  const bar = createProgressBar(process.stderr);
+  ensureTrust(options.trust);
+  if (!names.includes("-")) {
+    const { paths, isTree } = await chooseFiles(names, options);
+    await ensureFiles(paths);
+    return send(server, names, paths, isTree, options);
+  }
+  const { name, signal } = options;
+  if (names.length > 1 || name === undefined)
+    throw fault("invalid_argument", "- is standard input, one file", "name it with --name");
+  const stored = await storeStdin(name, signal);
+  try {
+    await send(server, names, [stored.path], false, options);
+  } finally {
+    await stored.remove();
+  }
+}
+
+async function send(
+  server: string,
+  names: readonly string[],
+  files: readonly string[],
+  isTree: boolean,
+  options: PutOptions,
+): Promise<void> {
+  const { token, trust = [], tool, maxStep: maxStepBytes, quiet } = options;
+  if (options.name !== undefined && files.length > 1)
+    throw fault("invalid_argument", "--name is for one file", "send it alone");
+  const bar = quiet ? noBar : createProgressBar(process.stderr);
   const askedFiles: AskedFiles = { sentBytes: 0 };
   const sender = createFileSender({
     endpoint: endpointOf(server),
@@ -94,8 +138,9 @@ export async function putCommand(
     },
   });
   const connection = await connect(server, options, sender);
+  let chosen: FileTool | undefined;
   try {
-    const chosen = await chooseTool(connection, tool);
+    chosen = await chooseTool(connection, tool);
     if (chosen.argument === undefined) {
       const result = await answerTool(connection, chosen, askedFiles);
       bar.clear();
@@ -105,17 +150,11 @@ export async function putCommand(
     }
     if (files.length === 0)
       throw fault("invalid_argument", `${chosen.name} takes files`, "name at least one");
-    const sendOne = (file: string) => upload(sender, connection, file, bar);
-    if (chosen.isList) {
-      const references: UploadedReference[] = [];
-      for (const file of files) references.push(await sendOne(file));
-      return await hand(references, connection, chosen, options);
-    }
-    await forEachFile(files, async (file) => {
-      await hand([await sendOne(file)], connection, chosen, options);
-    });
+    const run: PutRun = { connection, sender, bar, tool: chosen, files, isTree, options };
+    if (chosen.isList) await sendAsList(run);
+    else await sendEach(run, await openPutJournal(server, chosen.name, names));
   } catch (error) {
-    throw advised(error);
+    throw advised(error, chosen);
   } finally {
     bar.clear();
     await connection.client.close();
@@ -123,47 +162,99 @@ export async function putCommand(
 }
 
 /** A fault with what to do next, if different from after a download. */
-function advised(error: unknown): unknown {
-  const hint = SluiceError.is(error) && !isCertificateFault(error) ? hints[error.code] : undefined;
+function advised(error: unknown, tool: FileTool | undefined): unknown {
+  if (!SluiceError.is(error) || isCertificateFault(error)) return error;
+  const isOfField = error.code === "unsupported" || error.code === "too_large";
+  const hint =
+    isOfField && tool?.argument !== undefined
+      ? `${describeTool(tool)}: ${hints[error.code]}`
+      : hints[error.code];
   return hint === undefined ? error : new Advice(error, hint);
 }
 
-/** Sends files one after the other. Faults of one of several are reported, and thrown when all were tried. */
-async function forEachFile(
-  files: readonly string[],
-  send: (file: string) => Promise<void>,
-): Promise<void> {
-  const refusals: SluiceError[] = [];
-  for (const file of files)
-    try {
-      await send(file);
-    } catch (error) {
-      const { cause: refusal } = error instanceof Advice ? error : { cause: error };
-      const isOfFile = SluiceError.is(refusal) && fileFaults.has(refusal.code);
-      if (!isOfFile || files.length === 1) throw error;
-      note(`sluice: ${printable(file)}: ${describeFailure(advised(error)).line}`);
-      refusals.push(refusal);
-    }
-  const [first] = refusals;
-  if (first)
-    throw fault(
-      first.code,
-      `${refusals.length} of ${files.length} files were refused`,
-      "see the lines above",
-    );
+interface PutRun {
+  readonly connection: ClientConnection;
+  readonly sender: FileSender<PickedFile>;
+  readonly bar: ProgressBar;
+  readonly tool: FileTool;
+  readonly files: readonly string[];
+  readonly isTree: boolean;
+  readonly options: PutOptions;
 }
 
-/** Faults of one file; after any other one the next file would fare no better. */
-const fileFaults: ReadonlySet<SluiceErrorCode> = new Set([
-  "corrupt",
-  "internal",
-  "invalid_argument",
-  "not_found",
-  "permission_denied",
-  "precondition_failed",
-  "too_large",
-  "unsupported",
-]);
+/** Hands all files to the tool in one call. */
+async function sendAsList(run: PutRun): Promise<void> {
+  const { files, bar, connection, tool, options } = run;
+  const begin = shareProgress(bar, files.length);
+  const references: UploadedReference[] = [];
+  for (const file of files) {
+    const { reference, text } = await upload(run, file, options.signal, begin());
+    bar.clear();
+    if (!run.isTree && !options.quiet) note(text);
+    references.push(reference);
+  }
+  await report(await hand(references, connection, tool), options, references);
+}
+
+const treeJobs = 5;
+
+/** Hands files to the tool one by one. Faults of one of several are reported, and thrown when all were tried. */
+async function sendEach(run: PutRun, journal: PutJournal): Promise<void> {
+  const { files, bar, connection, tool, isTree, options } = run;
+  const { signal, json, quiet, jobs = isTree ? treeJobs : 1 } = options;
+  const isBatch = files.length > 1;
+  const begin = shareProgress(bar, files.length);
+  const refusals = new Refusals();
+  const tally = new Tally("sent", "sent by an earlier run");
+  try {
+    await runInOrder({
+      count: files.length,
+      jobs,
+      signal,
+      async run(index, jobSignal): Promise<Sent | Refused | undefined> {
+        const file = files[index]!;
+        const progress = begin();
+        try {
+          if (isBatch && (await journal.isDone(file))) return undefined;
+          const { reference, text } = await upload(run, file, jobSignal, progress);
+          const result = await hand([reference], { ...connection, signal: jobSignal }, tool);
+          if (isBatch) await journal.note(file);
+          return { reference, text, result };
+        } catch (error) {
+          if (isBatch && refusals.isOfFile(error)) return { refusal: error };
+          throw error;
+        } finally {
+          progress.end();
+        }
+      },
+      async tell(outcome, index) {
+        bar.clear();
+        if (outcome && "refusal" in outcome)
+          return refusals.note(files[index]!, advised(outcome.refusal, tool));
+        tally.add(outcome !== undefined, outcome?.reference.size ?? 0);
+        if (!outcome) return;
+        if (!isTree && !quiet) note(outcome.text);
+        await report(outcome.result, options, [outcome.reference]);
+      },
+    });
+  } finally {
+    bar.clear();
+    if (isBatch && !json && !quiet) note(tally.summary(refusals.count));
+  }
+  refusals.ensureNone(files.length);
+  await journal.forget();
+}
+
+interface Sent {
+  readonly reference: UploadedReference;
+  /** For people. */
+  readonly text: string;
+  readonly result: Result;
+}
+
+interface Refused {
+  readonly refusal: unknown;
+}
 
 /** The outcome of the files that a tool asked for. */
 interface AskedFiles {
@@ -210,12 +301,13 @@ function endpointOf(server: string): string {
 }
 
 async function upload(
-  sender: FileSender<string>,
-  connection: ClientConnection,
+  { connection, sender, bar, options }: PutRun,
   file: string,
-  bar: ProgressBar,
-): Promise<UploadedReference> {
-  const { client, server, signal } = connection;
+  signal: AbortSignal,
+  { report: reportProgress }: SharedProgress,
+): Promise<Pick<Sent, "reference" | "text">> {
+  const { client, server } = connection;
+  const { name, type: mimeType } = options;
   const record = await openPutRecord(server, file);
   const { begun } = record;
   let sentBytes = 0;
@@ -223,13 +315,14 @@ async function upload(
   const startedAt = performance.now();
   bar.start();
   try {
-    const reference = await callServer(connection, () =>
-      sender.upload(client, resolve(file), {
+    const picked = { path: resolve(file), ...definedMembers({ name, mimeType }) };
+    const reference = await callServer({ server, signal }, () =>
+      sender.upload(client, picked, {
         signal,
         ...(begun && { begun }),
         onProgress(count) {
           sentBytes = count.bytes;
-          bar.update(sentBytes, count.totalBytes);
+          reportProgress(sentBytes, count.totalBytes);
         },
         async onBegun(now) {
           isKept = true;
@@ -237,13 +330,10 @@ async function upload(
         },
       }),
     );
-    bar.clear();
     await record.forget();
     const durationMs = performance.now() - startedAt;
-    note(
-      `${formatBytes(reference.size)} in ${formatDuration(durationMs)}\nsha256 ${reference.sha256}`,
-    );
-    return reference;
+    const text = `${formatBytes(reference.size)} in ${formatDuration(durationMs)}\nsha256 ${reference.sha256}`;
+    return { reference, text };
   } catch (error) {
     const isFull = SluiceError.is(error) && error.code === "no_space";
     if (isFull ? sentBytes === 0 : !isResumableFault(error)) {
@@ -255,17 +345,14 @@ async function upload(
   }
 }
 
-/** Gives files to a tool and prints its result. */
-async function hand(
+/** Gives files to a tool. */
+function hand(
   files: readonly UploadedReference[],
   connection: ClientConnection,
   tool: FileTool,
-  options: PutOptions,
-): Promise<void> {
+): Promise<Result> {
   const uris = files.map(({ uri }) => uri);
-  const argument = tool.isList ? uris : uris[0];
-  const result = await callTool(connection, tool, { [tool.argument!]: argument });
-  await report(result, options, files);
+  return callTool(connection, tool, { [tool.argument!]: tool.isList ? uris : uris[0] });
 }
 
 type Result = Awaited<ReturnType<Client["callTool"]>>;
@@ -297,63 +384,4 @@ async function report(
 
 function textOf({ content }: Result): string {
   return content.map((part) => (part.type === "text" ? part.text : `(${part.type})`)).join("\n");
-}
-
-interface FileTool {
-  readonly name: string;
-  /** Argument that takes a file (SEP-2631 §5); absent for a tool that asks for files when it is called. */
-  readonly argument?: string;
-  /** The argument takes several. */
-  readonly isList: boolean;
-}
-
-/** Finds the tool of that name or, without one, the only tool that takes files. */
-async function chooseTool(
-  connection: ClientConnection,
-  tool: string | undefined,
-): Promise<FileTool> {
-  const { server } = connection;
-  const tools = await callServer(connection, () => listTools(connection));
-  if (tool !== undefined) {
-    const namedTool = tools.find(({ name }) => name === tool);
-    if (namedTool) return describe(namedTool);
-    throw fault("not_found", `${server} has no tool ${tool}`, "name one that it has with --tool");
-  }
-  const takers = tools.map(describe).filter(({ argument }) => argument !== undefined);
-  const [only, another] = takers;
-  if (!only)
-    throw fault(
-      "unsupported",
-      `${server} has no tool that takes a file`,
-      "name one that asks for files with --tool",
-    );
-  if (!another) return only;
-  const names = takers.map(({ name }) => printable(name)).join(", ");
-  throw fault("invalid_argument", `several tools take files: ${names}`, "name one with --tool");
-}
-
-/** Without the capability the SDK answers for the server, and writes a line to standard output. */
-async function listTools({ client, signal }: ClientConnection): Promise<readonly ListedTool[]> {
-  if (!client.getServerCapabilities()?.tools) return [];
-  const { tools } = await client.listTools({}, { signal });
-  return tools;
-}
-
-interface ListedTool {
-  readonly name: string;
-  readonly inputSchema: { readonly properties?: unknown };
-}
-
-function describe({ name, inputSchema }: ListedTool): FileTool {
-  const properties = Object.entries((inputSchema.properties ?? {}) as Record<string, FileSchema>);
-  for (const [argument, schema] of properties) {
-    if (schema[FILE_KEYWORD] !== undefined) return { name, argument, isList: false };
-    if (schema.items?.[FILE_KEYWORD] !== undefined) return { name, argument, isList: true };
-  }
-  return { name, isList: false };
-}
-
-interface FileSchema {
-  readonly [FILE_KEYWORD]?: unknown;
-  readonly items?: { readonly [FILE_KEYWORD]?: unknown };
 }

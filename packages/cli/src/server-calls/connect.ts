@@ -18,12 +18,15 @@ import { SluiceError } from "@sluice/core";
 import { Advice, fault } from "../terminal/failure.ts";
 import { version } from "../terminal/print.ts";
 import { callServer, type ServerCall } from "./call-server.ts";
+import { headersFrom } from "./headers.ts";
 import { tidied } from "./tidied.ts";
 
 /** How to reach a server. */
 export interface ServerCallOptions {
   /** Bearer token. */
   readonly token?: string | undefined;
+  /** Lines of further headers, as `--header` takes them. */
+  readonly header?: readonly string[];
   readonly signal: AbortSignal;
 }
 
@@ -35,15 +38,17 @@ export interface ClientConnection extends ServerCall {
 /** Connects to an MCP server; close the client when done. `files` answers requests for files. */
 export async function connect(
   server: string,
-  { token, signal }: ServerCallOptions,
-  files?: Pick<FileSender<never>, "extend">,
+  { token, header = [], signal }: ServerCallOptions,
+  files?: Pick<FileSender<never>, "extend" | "fetch">,
 ): Promise<ClientConnection> {
-  const address = parseAddress(server, token);
+  const headers = headersFrom(header);
+  if (token !== undefined) headers["authorization"] = `Bearer ${token}`;
+  const address = parseAddress(server, headers);
   const ClientOf = files?.extend(Client) ?? Client;
   const client = await callServer({ server, signal }, () =>
     connectEither(async (versionNegotiation) => {
       signal.throwIfAborted();
-      const transport = tidied(await transportTo(address, token));
+      const transport = tidied(await transportTo(address, token, headers, files));
       const capabilities = streamingCapabilities();
       const opened = new ClientOf(
         { name: "sluice", version },
@@ -65,20 +70,25 @@ export async function connect(
   return { client, server, signal };
 }
 
-async function transportTo(url: URL, token: string | undefined): Promise<Transport> {
+async function transportTo(
+  url: URL,
+  token: string | undefined,
+  headers: Readonly<Record<string, string>>,
+  files: Pick<FileSender<never>, "fetch"> | undefined,
+): Promise<Transport> {
   if (url.protocol.startsWith("ws"))
     return createWebSocketTransport(url, token === undefined ? {} : { token });
-  const headers = token === undefined ? {} : { authorization: `Bearer ${token}` };
   // the fetch of Node knows no proxies, and this one takes its time to load
   const fetch = proxyFor(url) && (await import("@sluice/bridge/internal")).serverFetch;
   const streaming = withStreaming(cookieFetch(fetch ?? globalThis.fetch, url.origin), "node");
+  const watched = files?.fetch(streaming) ?? streaming;
   return new StreamableHTTPClientTransport(url, {
-    fetch: async (input, init) => boundAnswers(await streaming(input, init)),
+    fetch: async (input, init) => boundAnswers(await watched(input, init)),
     requestInit: { headers },
   });
 }
 
-function parseAddress(address: string, token: string | undefined): URL {
+function parseAddress(address: string, headers: Readonly<Record<string, string>>): URL {
   const url = URL.canParse(address) ? new URL(address) : undefined;
   if (
     url === undefined ||
@@ -91,7 +101,10 @@ function parseAddress(address: string, token: string | undefined): URL {
       `${JSON.stringify(address)} is not a server URL`,
       "write it like http://127.0.0.1:2532/mcp",
     );
-  if (token !== undefined) ensureConfidential("client", url);
+  const names = Object.keys(headers);
+  if (names.length > 0) ensureConfidential("client", url);
+  if (url.protocol.startsWith("ws") && names.some((name) => name !== "authorization"))
+    throw fault("invalid_argument", "a WebSocket takes no --header", "use the http address");
   return url;
 }
 

@@ -23,12 +23,7 @@ const longestMs = 24 * 3_600_000;
  * run never resume the same upload.
  */
 export async function openPutRecord(server: string, file: string): Promise<PutRecord> {
-  const folder = join(
-    process.env["XDG_STATE_HOME"] || join(homedir(), ".local", "state"),
-    "sluice",
-    "uploads",
-  );
-  await removeOld(folder);
+  const folder = await openStateFolder();
   const identity = await identify(server, resolve(file));
   const name = createHash("sha256").update(identity).digest("hex").slice(0, 32);
   const path = join(folder, `${name}.${process.pid}.json`);
@@ -47,6 +42,14 @@ export async function openPutRecord(server: string, file: string): Promise<PutRe
     },
     forget: () => rm(path, { force: true }),
   };
+}
+
+/** The folder of the records of unfinished uploads, without those of more than a day ago. It may not exist yet. */
+export async function openStateFolder(): Promise<string> {
+  const base = process.env["XDG_STATE_HOME"] || join(homedir(), ".local", "state");
+  const folder = join(base, "sluice", "uploads");
+  await removeOld(folder);
+  return folder;
 }
 
 /** Gives a record that a process left its new name, if there is one. */

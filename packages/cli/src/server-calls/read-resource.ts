@@ -33,12 +33,14 @@ export function declaresStreaming({ client }: ClientConnection): boolean {
 
 /**
  * Reads a resource with `resources/read`: text as UTF-8, or base64. The response is at most 16 MiB. Throws `too_large` beyond
- * `maxSize`, `corrupt` for another size than the one in the list, `protocol` for anything but the one content.
+ * `maxSize`, `corrupt` for another size than the one in the list, `protocol` for anything but the one content. `listed` is what the
+ * list has of it, if that was read.
  */
 export async function readResource(
   connection: ClientConnection,
   uri: string,
   maxSize: number,
+  listed?: { readonly size?: number | undefined },
 ): Promise<ReadContent> {
   const { client, server, signal } = connection;
   const name = JSON.stringify(uri);
@@ -71,7 +73,7 @@ export async function readResource(
   if (!bytes) throw new SluiceError("protocol", `${server} sends ${name} as malformed base64`);
   if (bytes.length > maxSize)
     throw new SluiceError("too_large", `${name} has ${bytes.length} bytes, more than ${maxSize}`);
-  const listedBytes = await listedSize(connection, uri);
+  const listedBytes = listed ? listed.size : await listedSize(connection, uri);
   if (listedBytes !== undefined && listedBytes !== bytes.length)
     throw new SluiceError(
       "corrupt",

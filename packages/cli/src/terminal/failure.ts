@@ -172,7 +172,7 @@ const localHints = { get: localHintsFor(true), other: localHintsFor(false) };
 /** Message and advice. The libraries' messages end with advice of their own, for programmers: it is dropped. */
 function join(message: string, hint: string | undefined): string {
   const text = partsOnce(printable(message.replaceAll(/\s+/g, " ").trim())).replace(
-    /^(?:bridge|client|doctor|proxy|uploads): /,
+    /^(?:bridge|client|doctor|proxy|uploads): (?:files\/authorizeUpload: )?/,
     "",
   );
   if (hint === undefined) return text;

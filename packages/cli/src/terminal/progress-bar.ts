@@ -4,10 +4,16 @@ import { formatBytes, formatDuration } from "./quantity.ts";
 export interface ProgressBar {
   /** Shows that the first byte is waited for, unless there is one: a server may ask for patience. */
   start(): void;
-  /** Tells how many bytes are there, and how many there will be when that is known. */
-  update(receivedBytes: number, size?: number): void;
+  /** Tells how many bytes are there, and how many there will be when that is known; of several files also how many are done. */
+  update(receivedBytes: number, size?: number, files?: FileCount): void;
   /** Wipes the bar, so that something can be printed where it was. */
   clear(): void;
+}
+
+/** How many of several files are done. */
+export interface FileCount {
+  readonly done: number;
+  readonly total: number;
 }
 
 /** Where a bar is drawn. A Node stream such as `process.stderr` is one. */
@@ -30,12 +36,12 @@ export function createProgressBar(
   screen: ProgressScreen,
   options: { readonly now?: () => number } = {},
 ): ProgressBar {
-  if (!screen.isTTY) return { start() {}, update() {}, clear() {} };
+  if (!screen.isTTY) return noBar;
   const { now = () => performance.now() } = options;
   const speed = createSpeedometer();
   let drawnAt = -Infinity;
   let changedAt = 0;
-  let latest: { readonly bytes: number; readonly size: number | undefined } | undefined;
+  let latest: (Pick<ProgressFacts, "size" | "files"> & { readonly bytes: number }) | undefined;
   let idle: NodeJS.Timeout | undefined;
 
   function schedule(): void {
@@ -54,9 +60,9 @@ export function createProgressBar(
     drawnAt = nowMs;
     // the last column stays free: some terminals wrap when it is written to
     const columns = (screen.columns ?? 80) - 1;
-    const { bytes: receivedBytes = 0, size } = latest ?? {};
+    const { bytes: receivedBytes = 0, size, files } = latest ?? {};
     const { bytesPerSecond } = speed;
-    const facts = { receivedBytes, size, bytesPerSecond, waitedMs: nowMs - changedAt };
+    const facts = { receivedBytes, size, files, bytesPerSecond, waitedMs: nowMs - changedAt };
     screen.write(`\r${formatProgress(facts, columns)}\u001b[K`);
   }
 
@@ -66,11 +72,11 @@ export function createProgressBar(
       changedAt = now();
       schedule();
     },
-    update(bytes, size) {
+    update(bytes, size, files) {
       const nowMs = now();
       speed.note(bytes, nowMs);
       if (bytes !== latest?.bytes) changedAt = nowMs;
-      latest = { bytes, size };
+      latest = { bytes, size, files };
       if (nowMs - drawnAt < redrawMs) return;
       draw(nowMs);
       schedule();
@@ -83,6 +89,9 @@ export function createProgressBar(
     },
   };
 }
+
+/** Draws nothing. */
+export const noBar: ProgressBar = { start() {}, update() {}, clear() {} };
 
 /** How fast something goes, over its last few seconds. */
 interface Speedometer {
@@ -120,6 +129,7 @@ interface ProgressFacts {
   readonly receivedBytes: number;
   /** Bytes in all, when known. */
   readonly size?: number | undefined;
+  readonly files?: FileCount | undefined;
   readonly bytesPerSecond?: number | undefined;
   /** Since the last byte came. */
   readonly waitedMs?: number;
@@ -130,11 +140,11 @@ const narrowestBar = 8;
 const eighths = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"] as const;
 
 /**
- * One line of at most `columns` characters: bar, percent, bytes, rate and time left. What does not
+ * One line of at most `columns` characters: bar, percent, bytes, files, rate and time left. What does not
  * fit is left out, the bar first, then what stands furthest to the right.
  */
 export function formatProgress(facts: ProgressFacts, columns: number): string {
-  const { receivedBytes, size, bytesPerSecond, waitedMs = 0 } = facts;
+  const { receivedBytes, size, files, bytesPerSecond, waitedMs = 0 } = facts;
   const parts: string[] = [];
   const fraction = size === undefined ? undefined : size === 0 ? 1 : receivedBytes / size;
   if (fraction !== undefined) parts.push(`${Math.floor(Math.min(fraction, 1) * 100)}%`.padStart(4));
@@ -143,6 +153,7 @@ export function formatProgress(facts: ProgressFacts, columns: number): string {
       ? formatBytes(receivedBytes)
       : `${formatBytes(receivedBytes).padStart(8)} of ${formatBytes(size)}`,
   );
+  if (files) parts.push(`${files.done} of ${files.total} files`);
   if (bytesPerSecond !== undefined) {
     parts.push(`${formatBytes(bytesPerSecond)}/s`.padStart(10));
     const secondsLeft = size === undefined ? undefined : (size - receivedBytes) / bytesPerSecond;
@@ -171,29 +182,56 @@ function formatBar(fraction: number, width: number): string {
 /** How far one of several downloads is. */
 export type ReportProgress = (receivedBytes: number, size?: number) => void;
 
+/** One of several downloads on a bar. */
+export interface SharedProgress {
+  readonly report: ReportProgress;
+  /** It is over, however it ended. Idempotent. */
+  readonly end: () => void;
+}
+
 /**
- * Shows `count` downloads on one bar: the bytes of all, and of how many once each has told its size. Gives a function for
- * each download.
+ * Shows `count` downloads on one bar: the bytes of all, how many are over, and how many bytes they have together once each has
+ * told its size. Gives a function that begins one, with its size if that is known.
  */
 export function shareProgress(
   bar: Pick<ProgressBar, "update">,
   count: number,
-): () => ReportProgress {
+): (size?: number) => SharedProgress {
   let receivedBytes = 0;
   let totalBytes = 0;
   let sized = 0;
-  return () => {
+  let done = 0;
+
+  function draw(): void {
+    const files = count > 1 ? { done, total: count } : undefined;
+    bar.update(receivedBytes, sized === count ? totalBytes : undefined, files);
+  }
+
+  return (size) => {
     let received = 0;
     let reportedSize: number | undefined;
-    return (bytes, size) => {
-      receivedBytes += bytes - received;
-      received = bytes;
-      if (size !== undefined) {
-        if (reportedSize === undefined) sized += 1;
-        totalBytes += size - (reportedSize ?? 0);
-        reportedSize = size;
-      }
-      bar.update(receivedBytes, sized === count ? totalBytes : undefined);
+    let isOver = false;
+    const resize = (bytes: number): void => {
+      if (reportedSize === undefined) sized += 1;
+      totalBytes += bytes - (reportedSize ?? 0);
+      reportedSize = bytes;
+    };
+    if (size !== undefined) resize(size);
+    return {
+      report(bytes, newSize) {
+        receivedBytes += bytes - received;
+        received = bytes;
+        if (newSize !== undefined) resize(newSize);
+        draw();
+      },
+      end() {
+        if (isOver) return;
+        isOver = true;
+        done += 1;
+        // what did not come is not waited for
+        resize(received);
+        draw();
+      },
     };
   };
 }

@@ -3,7 +3,10 @@ import { abortable, definedMembers } from "@sluice/core/internal";
 import type { StreamFacts, Consent, TransferScale } from "./stream-options.ts";
 
 /** The scale of one or more resources that were asked for. */
-export function scaleOf(resources: readonly StreamFacts[], to?: string): TransferScale {
+export function scaleOf(
+  resources: readonly Pick<StreamFacts, "size" | "origin">[],
+  to?: string,
+): TransferScale {
   const hosts = resources
     .flatMap(({ origin }) => origin ?? [])
     .map((origin) => new URL(origin).host);

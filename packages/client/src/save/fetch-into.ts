@@ -15,6 +15,7 @@ export interface Filling {
   readonly keeper: ResumeKeeper | undefined;
   readonly onProgress: ((progress: TransferCount) => void) | undefined;
   readonly reserve: ((bytes: number) => Promise<void>) | undefined;
+  readonly pace: ((bytes: number) => Promise<void>) | undefined;
   /** Size that the disk had room for; absent if the server did not tell it. */
   readonly checkedSize: number | undefined;
 }
@@ -24,7 +25,7 @@ export interface Filling {
  * Returns the response that the bytes belong to in the end.
  */
 export async function fetchWhole(filling: Filling, opened: OpenedResource): Promise<CheckedAnswer> {
-  const { part, keeper, onProgress, reserve, checkedSize } = filling;
+  const { part, keeper, onProgress, reserve, pace, checkedSize } = filling;
   const { download } = opened;
   const buffer = part.writeBuffer(writeBytesOf(oneConnection));
   const latest = (): CheckedAnswer => download.latest() as CheckedAnswer;
@@ -44,7 +45,8 @@ export async function fetchWhole(filling: Filling, opened: OpenedResource): Prom
       keeper?.note();
       const written = (): Promise<void> | void => buffer.write(chunk, at, release);
       const isChecked = end <= Math.max(checkedBytes, checkedSize ?? 0);
-      return reserve || !isChecked ? makeRoom(end, isChecked).then(written) : written();
+      const writing = reserve || !isChecked ? makeRoom(end, isChecked).then(written) : written();
+      return paced(writing, chunk.length, pace);
     },
     async restart() {
       await buffer.flush();
@@ -91,6 +93,18 @@ export async function fetchShares(
   );
 }
 
+/** Has the next chunk wait. Nothing waits after the last one of a share, whose wait may then be in vain. */
+function paced(
+  writing: Promise<void> | void,
+  bytes: number,
+  pace: Filling["pace"],
+): Promise<void> | void {
+  if (!pace) return writing;
+  const pause = Promise.resolve(writing).then(() => pace(bytes));
+  pause.catch(() => {});
+  return pause;
+}
+
 // fewer, larger writes: the system call costs more than the bytes
 const oneConnection: Lending = { blocks: 6, blockBytes: 2 ** 20, allocate: newSharedMemory };
 /** Memory of a further connection: all of them together need no more than 12 MiB. */
@@ -108,8 +122,8 @@ function writeBytesOf({ blockBytes }: Lending): number {
   return blockBytes - minRoomBytes + 1;
 }
 
-// a request for less costs more time than it saves
-const minShareBytes = 512 * 1_024;
+/** A request for less costs more time than it saves: a file of at most this size has no share, and is not resumed. */
+export const minShareBytes: number = 512 * 1_024;
 
 /**
  * How many shares each connection gets. The hash follows the gapless front of the file, so shares finished in order
@@ -135,7 +149,7 @@ interface ConnectionState {
 }
 
 async function fetchConnection(
-  { part, keeper, onProgress }: Filling,
+  { part, keeper, onProgress, pace }: Filling,
   { facts, grants, settings, download }: OpenedResource,
   version: KeptVersion,
   shares: SharedRanges,
@@ -170,7 +184,7 @@ async function fetchConnection(
         if (isNear && running.count() === 1 && answered > kept + end()) extend();
         onProgress?.(countOf(progress.received, size));
         keeper?.note();
-        return buffer.write(chunk, at, release);
+        return paced(buffer.write(chunk, at, release), chunk.length, pace);
       },
     };
     try {

@@ -62,16 +62,17 @@ interface OpenBuffer extends WriteBuffer {
   drop(): void;
 }
 
-/** Creates a part file in a directory; it did not exist before and no link is followed. */
+/** Creates a part file in a directory; it did not exist before and no link is followed. Default mode: private. */
 export async function createPartFile(
   directory: string,
   name: string = randomPartName(),
+  mode = 0o600,
 ): Promise<PartFile> {
   const path = join(directory, name);
   const { O_CREAT, O_EXCL, O_RDWR, O_NOFOLLOW } = constants;
   try {
     return partFileOf(
-      await openHandle(path, O_CREAT | O_EXCL | O_RDWR | O_NOFOLLOW, 0o600),
+      await openHandle(path, O_CREAT | O_EXCL | O_RDWR | O_NOFOLLOW, mode),
       path,
       0,
     );

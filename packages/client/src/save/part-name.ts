@@ -10,9 +10,10 @@ export function randomPartName(ending: "part" | "kept" = "part"): string {
   return `.${hostTag()}${id}${randomBytes(10).toString("hex")}.${ending}`;
 }
 
-/** Where the process is that writes a part of this name. Undefined for any other name. */
+/** Where the process is that wrote a part of this name, `kept` or not. Undefined for any other name. */
 export function writerOfPart(name: string): "running" | "ended" | "elsewhere" | undefined {
-  const [, tagOfHost, pid] = /^\.([0-9a-f]{4})([0-9a-f]{8})[0-9a-f]{20}\.part$/.exec(name) ?? [];
+  const [, tagOfHost, pid] =
+    /^\.([0-9a-f]{4})([0-9a-f]{8})[0-9a-f]{20}\.(?:part|kept)$/.exec(name) ?? [];
   if (pid === undefined) return undefined;
   if (tagOfHost !== hostTag()) return "elsewhere";
   return isRunning(Number.parseInt(pid, 16)) ? "running" : "ended";

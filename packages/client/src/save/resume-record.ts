@@ -125,8 +125,10 @@ export async function sweepOrphans(directory: string, now: number): Promise<void
     const path = join(directory, name);
     const info = await stat(path).catch(() => undefined);
     const ageMs = info && isMine(info) ? now - info.mtimeMs : 0;
-    const isOver =
-      ageMs > (kind[1] ? 1 : 7) * dayMs || (writerOfPart(name) === "ended" && ageMs > 0);
+    const writer = writerOfPart(name);
+    // one that is about to get its name has the time of the server's file
+    const isOld = ageMs > (kind[1] ? 1 : 7) * dayMs && writer !== "running";
+    const isOver = isOld || (kind[1] !== undefined && writer === "ended" && ageMs > 0);
     if (isOver) await unlink(path).catch(() => {});
   }
 }

@@ -1,11 +1,14 @@
-import { EXTENSION_ID, type KeptBytes } from "@sluice/core/internal";
+import { definedMembers, EXTENSION_ID, type KeptBytes, parseHttpDate } from "@sluice/core/internal";
 import { type RequestingClient, outgoingCall } from "../calls/stream-calls.ts";
+import { SluiceError } from "@sluice/core";
+import { createResumableDownload } from "../download/resumable-download.ts";
+import type { CheckedAnswer } from "../download/check-answer.ts";
 import { httpExchange } from "../net/node/http-exchange.ts";
 import { bodyOf, openResource, type OpenedResource } from "../download/open-resource.ts";
 import type { ResourceStream } from "../download/resource-stream.ts";
 import type { SavedFile, SaveOptions, SaveResourceOptions } from "../download/save-options.ts";
 import { settingsOf, type StreamFacts, type StreamOptions } from "../download/stream-options.ts";
-import { findKept, saveOpened } from "./save-opened.ts";
+import { findKept, type OwnSaveOptions, saveOpened } from "./save-opened.ts";
 
 /**
  * Asks an MCP server for the bytes of a resource (SEP-2532 §3) through an SDK client, version 1 or 2: one of `connect`,
@@ -30,7 +33,10 @@ export async function streamResource(
 }
 
 /** A resource that was asked for to be saved. Save it or cancel it: one of the two, once. */
-export interface SavableStream extends StreamFacts, Pick<ResourceStream, "saveTo"> {
+export interface SavableStream extends StreamFacts {
+  saveTo(path: string, options?: OwnSaveOptions): Promise<SavedFile>;
+  /** The server's `Last-Modified`, unix milliseconds. */
+  readonly modifiedMs?: number;
   cancel(reason?: unknown): void;
 }
 
@@ -47,11 +53,73 @@ export async function streamToSave(
 ): Promise<SavableStream> {
   const open = openerOf(client, uri, options);
   const opened = await open(await findKept(uri, path, options.name));
+  const { headers } = (opened.download.latest() as CheckedAnswer).answer;
   return {
     ...opened.facts,
+    ...definedMembers({ modifiedMs: parseHttpDate(headers.get("last-modified"), Date.now()) }),
     saveTo: (target, save = {}) => saveOpened(opened, open, target, save),
     cancel: opened.cancel,
   };
+}
+
+/** A part of a resource: from `start` up to and without `end`, or the last `suffix` bytes. */
+export type WantedPart =
+  | { readonly start: number; readonly end: number; readonly suffix?: never }
+  | { readonly suffix: number };
+
+/**
+ * Writes a part of a resource, asked for as a range if the server has any. The part is of one version. Rejects as
+ * {@link streamResource} and its `body` do, with `range_not_satisfiable` for a part that begins after the end, and with
+ * `unsupported` for a suffix of a resource without a known size.
+ */
+export async function writePart(
+  client: RequestingClient,
+  uri: string,
+  part: WantedPart,
+  write: (chunk: Uint8Array) => Promise<void>,
+  options: StreamOptions = {},
+): Promise<void> {
+  const open = openerOf(client, uri, options);
+  const opened = await open();
+  const { download, grants, settings, admit } = opened;
+  // nothing waits for the last one if the part ends before the resource
+  let writing: Promise<void> | undefined;
+  const writeNext = (chunk: Uint8Array): Promise<void> => (writing = write(chunk));
+  try {
+    await admit();
+    const { etag, size } = download.latest() as CheckedAnswer;
+    const { start, end } = rangeOf(uri, part, size);
+    const until = (): number => end;
+    if (start > 0 && etag !== undefined && size !== undefined) {
+      download.cancel();
+      const before: KeptBytes = { receivedBytes: start, etag, size };
+      const rest = createResumableDownload(uri, grants, settings, before);
+      await rest.receive({ write: writeNext }, until);
+    } else {
+      const skip = (chunk: Uint8Array, at: number): Promise<void> | void => {
+        const ownBytes = chunk.subarray(Math.max(0, start - at));
+        return ownBytes.length > 0 ? writeNext(ownBytes) : undefined;
+      };
+      await download.receive({ write: skip }, until);
+    }
+    await writing;
+  } finally {
+    opened.cancel(new DOMException("the part is written", "AbortError"));
+  }
+}
+
+function rangeOf(uri: string, part: WantedPart, size: number | undefined) {
+  const name = JSON.stringify(uri);
+  if (part.suffix !== undefined && size === undefined)
+    throw new SluiceError("unsupported", `client: ${name} has no known size; pass a start`);
+  const start = part.suffix === undefined ? part.start : Math.max(0, size! - part.suffix);
+  const end = part.suffix === undefined ? part.end : size!;
+  if (size !== undefined && start >= size && size > 0)
+    throw new SluiceError(
+      "range_not_satisfiable",
+      `client: ${name} has ${size} bytes; pass a start before its end`,
+    );
+  return { start, end: Math.min(end, size ?? end) };
 }
 
 function openerOf(

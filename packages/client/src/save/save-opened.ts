@@ -11,7 +11,7 @@ import {
 } from "@sluice/core/internal";
 import { openHandle } from "@sluice/core/internal/node";
 import type { CheckedAnswer } from "../download/check-answer.ts";
-import { fetchShares, fetchWhole, type Filling } from "./fetch-into.ts";
+import { fetchShares, fetchWhole, type Filling, minShareBytes } from "./fetch-into.ts";
 import { diskOrigin, isFullDisk } from "./disk-error.ts";
 import { createPartFile, type PartFile, partFileOf } from "./part-file.ts";
 import {
@@ -31,12 +31,20 @@ import type { SavedFile, SaveOptions } from "../download/save-options.ts";
 import { ensureDigest, type OpenedResource } from "../download/open-resource.ts";
 import { randomPartName } from "./part-name.ts";
 
+/** Options of a save that a program of ours makes. */
+export interface OwnSaveOptions extends SaveOptions {
+  /** SHA-256 in hex that the file must have, whatever the server promises. Default: none. */
+  readonly sha256?: string;
+  /** Called with the bytes of each chunk; the next one waits for it. Slows the transfer down. */
+  readonly pace?: (bytes: number) => Promise<void>;
+}
+
 /** Saves an opened resource; see `ResourceStream.saveTo`. `reopen` requests it anew if ranges failed. */
 export async function saveOpened(
   opened: OpenedResource,
   reopen: () => Promise<OpenedResource>,
   path: string,
-  options: SaveOptions,
+  options: OwnSaveOptions,
 ): Promise<SavedFile> {
   const { facts } = opened;
   const { overwrite = false, resume = false } = options;
@@ -46,17 +54,21 @@ export async function saveOpened(
     const { directory } = target;
     await opened.admit(path);
     await sweepOrphans(directory, Date.now());
-    const permissions = await permissionsOf(target);
+    const isSmall = facts.size !== undefined && facts.size <= minShareBytes;
+    // a new file gets the same without a look at another one before
+    const permissions = isSmall && !overwrite ? undefined : await permissionsOf(target);
     const recordPath = join(directory, recordName(facts.uri, target.name));
-    const keptPart = resume && version ? await openKept(recordPath, version) : undefined;
+    const keptPart =
+      resume && version && !isSmall ? await openKept(recordPath, version) : undefined;
+    const mode = permissions === undefined ? newFileMode : undefined;
     return await fill(
-      keptPart ?? (await createPartFile(directory)),
+      keptPart ?? (await createPartFile(directory, randomPartName(), mode)),
       opened,
       reopen,
       options,
       keptPart && recordPath,
       async (part) => {
-        await part.allow(permissions);
+        if (permissions !== undefined) await part.allow(permissions);
         return publishFile(part.path, target);
       },
     );
@@ -66,11 +78,14 @@ export async function saveOpened(
   }
 }
 
+/** What the umask or the folder's default ACL takes from. */
+const newFileMode = 0o666;
+
 async function fill(
   part: PartFile,
   opened: OpenedResource,
   reopen: () => Promise<OpenedResource>,
-  options: SaveOptions,
+  options: OwnSaveOptions,
   recordPath: string | undefined,
   publish: (part: PartFile) => Promise<string>,
 ): Promise<SavedFile> {
@@ -80,8 +95,8 @@ async function fill(
   const latest = (): KeptVersion | undefined =>
     versionOf(facts.uri, current.opened.download.latest());
   const keeper = recordPath === undefined ? undefined : new ResumeKeeper(part, recordPath, latest);
-  const { onProgress = settings.onProgress, reserve } = options;
-  const filling: Filling = { part, keeper, onProgress, reserve, checkedSize: facts.size };
+  const { onProgress = settings.onProgress, reserve, pace } = options;
+  const filling: Filling = { part, keeper, onProgress, reserve, pace, checkedSize: facts.size };
   const aborted = (): boolean => settings.signal.aborted;
   try {
     if (facts.size !== undefined) {
@@ -93,11 +108,12 @@ async function fill(
     const { size, sha256 } = await abortable(part.finish(), current.opened.settings.signal);
     ensureLength(facts.uri, answer.size, size);
     ensureDigest(facts.uri, answer.sha256, sha256);
-    const verified = answer.sha256 === undefined ? "length" : "digest";
-    const saved = { path: await publish(part), size, sha256, verified, resumedBytes } as const;
-    // not before: a hidden file with an old time counts as left by a crashed run
+    ensureDigest(facts.uri, options.sha256, sha256);
+    const verified = (options.sha256 ?? answer.sha256) === undefined ? "length" : "digest";
+    // before it has its name: a crash in between would leave a file that does not look like the server's
     const modifiedMs = parseHttpDate(answer.answer.headers.get("last-modified"), Date.now());
     if (isFileTime(modifiedMs)) await part.date(modifiedMs);
+    const saved = { path: await publish(part), size, sha256, verified, resumedBytes } as const;
     await keeper?.forget();
     return saved;
   } catch (error) {

@@ -1,0 +1,84 @@
+import { lstat, mkdir, stat } from "node:fs/promises";
+import { join } from "node:path";
+import { diskError } from "@sluice/client/internal";
+import { fault } from "../terminal/failure.ts";
+
+/** A folder that gets a tree of files, in folders that are made as they are needed. */
+export class OutputFolder {
+  readonly #root: string;
+  readonly #made = new Map<string, Promise<void>>();
+  readonly #found = new Map<string, Promise<boolean>>();
+
+  constructor(root: string) {
+    this.#root = root;
+  }
+
+  /**
+   * Makes the folders of a file and gives its path. `path` is relative, with `/`, and of safe names. Throws `already_exists`
+   * if a file or a link stands in place of a folder: a link may lead out of this one.
+   */
+  async place(path: string): Promise<string> {
+    const parts = path.split("/");
+    for (let depth = 0; depth < parts.length; depth += 1)
+      await this.#make(join(this.#root, ...parts.slice(0, depth)), depth === 0);
+    return join(this.#root, ...parts);
+  }
+
+  /** The path of a file that may be there: `undefined` if a link or a file stands in place of one of its folders, or none. */
+  async find(path: string): Promise<string | undefined> {
+    const parts = path.split("/");
+    for (let depth = 1; depth < parts.length; depth += 1) {
+      const folder = join(this.#root, ...parts.slice(0, depth));
+      let isThere = this.#found.get(folder);
+      if (!isThere) this.#found.set(folder, (isThere = isRealFolder(folder)));
+      if (!(await isThere)) return undefined;
+    }
+    return join(this.#root, ...parts);
+  }
+
+  #make(folder: string, isRoot: boolean): Promise<void> {
+    let made = this.#made.get(folder);
+    if (!made) this.#made.set(folder, (made = isRoot ? makeRoot(folder) : makeFolder(folder)));
+    return made;
+  }
+}
+
+async function isRealFolder(folder: string): Promise<boolean> {
+  return (await lstat(folder).catch(() => undefined))?.isDirectory() ?? false;
+}
+
+async function makeRoot(folder: string): Promise<void> {
+  try {
+    await mkdir(folder, { recursive: true });
+  } catch (error) {
+    throw diskError(`save to ${JSON.stringify(folder)}`, error);
+  }
+}
+
+async function makeFolder(folder: string): Promise<void> {
+  try {
+    await mkdir(folder);
+  } catch (error) {
+    const info = await lstat(folder).catch(() => undefined);
+    if (info?.isDirectory()) return;
+    if (!info) throw diskError(`save to ${JSON.stringify(folder)}`, error);
+    throw fault(
+      "already_exists",
+      `${JSON.stringify(folder)} is not a folder`,
+      "remove it, or pass -o for another folder",
+    );
+  }
+}
+
+/** True for a folder that is there, and for a path that names one by the slash at its end. */
+export async function isFolder(path: string): Promise<boolean> {
+  return path.endsWith("/") || ((await stat(path).catch(() => undefined))?.isDirectory() ?? false);
+}
+
+/** The path for a file that gets `name` if `output` is a folder. The library would number a taken name; a repeated command should not. */
+export async function pathIn(output: string, name: string): Promise<string> {
+  if (!(await isFolder(output))) return output;
+  // as the library does for a missing folder; the save reports its faults
+  if (output.endsWith("/")) await mkdir(output, { recursive: true }).catch(() => {});
+  return join(output, name);
+}
