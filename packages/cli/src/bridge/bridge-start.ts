@@ -13,7 +13,8 @@ export function bridgeStart(
 ): StartCommand {
   const { command, args } = startCommandOf(file);
   const { browser, spool, saveTo, inline, maxSave, maxTotal, forgetSaved, maxStep } = options;
-  const values: Readonly<Record<string, readonly unknown[] | unknown>> = {
+  type Value = string | number | undefined;
+  const values: Readonly<Record<string, Value | readonly Value[]>> = {
     header: options.header,
     "save-to": saveTo === undefined ? undefined : resolve(saveTo),
     "send-from": options.sendFrom?.map((folder) => resolve(folder)),
