@@ -147,6 +147,16 @@ test("a second run fetches nothing, and says that all is there", async () => {
     expect(JSON.parse(line)).toMatchObject({ uri: /^files:/, skipped: true });
 });
 
+test("small files of a tree come on the answers of their calls, without a second request", async () => {
+  const cwd = await target();
+  const { stdout } = await get(["docs/", "-o", "out", "--json"], cwd);
+  const modes = stdout
+    .trimEnd()
+    .split("\n")
+    .map((line) => JSON.parse(line).mode as string);
+  expect(modes).toEqual(["direct", "direct", "direct", "direct"]);
+});
+
 test("a file that differs stays as it is unless forced, and the rest arrives", async () => {
   const cwd = await target();
   await get(["docs/", "-o", "out"], cwd);

@@ -277,9 +277,14 @@ class GetRun {
         if (size !== undefined) return { size, origin: new URL(server).origin };
         const settings = { ...this.#options, signal: jobSignal };
         // what comes in one message is bounded
-        const stream = await openStream(this.#connection, uri, output, settings, undefined).catch(
-          unlessOfOne,
-        );
+        const resource = { uri };
+        const stream = await openStream(
+          this.#connection,
+          resource,
+          output,
+          settings,
+          undefined,
+        ).catch(unlessOfOne);
         stream?.cancel();
         return stream;
       },

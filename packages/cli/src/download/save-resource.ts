@@ -58,16 +58,26 @@ export interface SaveReport {
   readonly line: string;
 }
 
+/** Up to this size a resource of a list comes on the answer of its call: a second request costs more than its bytes. */
+const maxDirectBytes = 512 * 1_024;
+const directFirst = ["direct", "downloadUrl", "redirect"] as const;
+
 /** Asks for a resource, or for what an earlier run has not got of it; `undefined` if the server does not stream it. */
 export async function openStream(
   connection: ClientConnection,
-  uri: string,
+  { uri, size = Infinity }: ChosenResource,
   path: string,
   { maxSize, trust, signal }: Pick<SaveSettings, "maxSize" | "trust" | "signal">,
   consent: Consent | undefined,
 ): Promise<SavableStream | undefined> {
   if (!declaresStreaming(connection)) return undefined;
-  const options = { signal, maxStreamBytes: maxSize, trustedOrigins: trust, consent };
+  const options = {
+    signal,
+    maxStreamBytes: maxSize,
+    trustedOrigins: trust,
+    consent,
+    prefer: size <= maxDirectBytes ? directFirst : undefined,
+  };
   try {
     return await streamToSave(connection.client, uri, path, definedMembers(options));
   } catch (error) {
@@ -87,7 +97,7 @@ export async function saveResource(
   let stream: SavableStream | undefined;
   try {
     const path = place?.path ?? settings.output;
-    stream = await openStream(connection, uri, path, settings, consent);
+    stream = await openStream(connection, wanted, path, settings, consent);
     if (stream) {
       place ??= await wanted.place(stream.name);
       const promised = { ...stream, sha256: wanted.sha256 ?? stream.sha256 };

@@ -11,7 +11,7 @@ export interface ProgressBar {
 }
 
 /** How many of several files are done. */
-export interface FileCount {
+interface FileCount {
   readonly done: number;
   readonly total: number;
 }
