@@ -2,6 +2,8 @@
 export { McpServer } from "@modelcontextprotocol/server";
 export { createStreaming, saveResource } from "@sluice/client";
 export { SluiceError, formatKey } from "@sluice/core";
+export { createResume } from "@sluice/resume";
+export { withResumableFetch } from "@sluice/resume/client";
 export { createSluice } from "@sluice/server";
 export { createRedisStores } from "@sluice/state-redis";
 export { createMemoryBackend } from "@sluice/storage";

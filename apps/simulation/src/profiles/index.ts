@@ -1,8 +1,9 @@
 import type { Profile } from "../run/profile.ts";
 import { links } from "./links.ts";
+import { resume } from "./resume.ts";
 import { savesCrashes } from "./saves-crashes.ts";
 import { savesVersions } from "./saves-versions.ts";
 import { uploads } from "./uploads.ts";
 
 /** All profiles. */
-export const profiles: readonly Profile[] = [savesVersions, savesCrashes, links, uploads];
+export const profiles: readonly Profile[] = [savesVersions, savesCrashes, links, uploads, resume];

@@ -97,7 +97,7 @@ export class Connection {
   }
 
   #serverNow(): Server | undefined {
-    return this.#network.serverFor(this.#url, this.#client, this.#random);
+    return this.#network.serverFor(this.#request, this.#client, this.#random);
   }
 
   #arriveAgain(): void {

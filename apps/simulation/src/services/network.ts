@@ -26,7 +26,7 @@ export type Watch = (seen: {
 export class Network {
   readonly world: World;
   readonly faults: Faults;
-  readonly #servers: Map<string, () => readonly Server[]> = new Map();
+  readonly #servers: Map<string, (request: Request) => readonly Server[]> = new Map();
   readonly #requests: Map<string, number> = new Map();
   readonly #open: Map<Connection, Life> = new Map();
   readonly watchers: Watch[] = [];
@@ -41,7 +41,7 @@ export class Network {
   }
 
   /** Says who answers for an origin; of several, each request gets one. */
-  serve(origin: string, servers: () => readonly Server[]): void {
+  serve(origin: string, servers: (request: Request) => readonly Server[]): void {
     this.#servers.set(origin, servers);
   }
 
@@ -64,10 +64,12 @@ export class Network {
   }
 
   /** Who answers a request now. */
-  serverFor(url: URL, client: Life, random: Random): Server | undefined {
+  serverFor(request: Request, client: Life, random: Random): Server | undefined {
     const isReachable = ({ name, life }: Server): boolean =>
       !life?.isOver && (this.faults.isCalm || !this.cutOff.has(`${client.machine.name}>${name}`));
-    const servers = (this.#servers.get(url.origin)?.() ?? []).filter(isReachable);
+    const servers = (this.#servers.get(new URL(request.url).origin)?.(request) ?? []).filter(
+      isReachable,
+    );
     return servers.length === 0 ? undefined : random.pick(servers);
   }
 

@@ -1,4 +1,6 @@
+import type { McpServer } from "@modelcontextprotocol/server";
 import type { Principal } from "@sluice/core";
+import type { ResumeOptions } from "@sluice/resume";
 import type { Handler } from "@sluice/transport-http";
 import type { SluiceOptions, Telemetry } from "@sluice/server";
 import type { UploadsOptions } from "@sluice/uploads";
@@ -26,6 +28,10 @@ export interface ClusterOptions {
   /** Their clocks, in milliseconds ahead of the world. */
   readonly skewsMs?: readonly number[];
   readonly sluice?: Partial<Pick<SluiceOptions, "grant" | "links" | "delivery" | "limits">>;
+  /** Servers keep sessions, and streams of events that resume. */
+  readonly resume?: ResumeOptions;
+  /** Adds tools to each MCP server. */
+  readonly addTools?: (server: McpServer, life: Life) => void;
   readonly uploads?: Partial<Pick<UploadsOptions, "limits">>;
   /** How the storage of uploads takes an object in several requests. */
   readonly inboxSteps?: Steps;
@@ -50,6 +56,8 @@ export class Cluster {
   readonly #options: ClusterOptions;
   readonly #serving: Map<Machine, Serving> = new Map();
   readonly #keys: string;
+  /** Names of the processes that have opened sessions. */
+  readonly #sessions: Map<string, string> = new Map();
   /** Places that streams have taken. */
   readonly #streams: Map<Life, number> = new Map();
 
@@ -75,13 +83,17 @@ export class Cluster {
       machine(`s${index}`, options.skewsMs?.[index]),
     );
     this.network.serve(bucketOrigin, () => [this.files.server()]);
-    this.network.serve(new URL(endpoint).origin, () =>
-      this.running().map(({ life, handler }) => ({
+    this.network.serve(new URL(endpoint).origin, (request) =>
+      this.#balance(request).map(({ life, handler }) => ({
         name: life.machine.name,
         life,
         answer: (request) => handler.fetch(request),
       })),
     );
+    this.network.watchers.push(({ server, response }) => {
+      const session = response.headers.get("mcp-session-id");
+      if (session !== null && server.life) this.#sessions.set(session, server.life.name);
+    });
     for (const each of this.machines) this.boot(each);
   }
 
@@ -90,10 +102,24 @@ export class Cluster {
     return [...this.#serving.values()].filter(({ life }) => !life.isOver);
   }
 
+  /** The process that has the session of a request, as load balancers have it, or any. */
+  #balance(request: Request): readonly Serving[] {
+    const running = this.running();
+    const session = request.headers.get("mcp-session-id") ?? "";
+    const owner = running.filter(({ life }) => life.name === this.#sessions.get(session));
+    return owner.length > 0 && request.url === endpoint ? owner : running;
+  }
+
   boot(machine: Machine): void {
     const life = machine.boot();
-    const { createSluice, createHandler, createUploads, createRedisStores, McpServer } =
-      life.product;
+    const {
+      createSluice,
+      createHandler,
+      createUploads,
+      createResume,
+      createRedisStores,
+      McpServer,
+    } = life.product;
     const { world } = this.#run;
     const redis = this.redis?.clientOf(life);
     const isDurable = this.#options.redis === "durable";
@@ -108,7 +134,7 @@ export class Cluster {
       redirectOrigins: [bucketOrigin],
       onError(error) {
         world.log(`${life.name} onError ${String(error).slice(0, 200)}`);
-        if (!(error instanceof life.product.SluiceError)) world.violate("INTERNAL", stackOf(error));
+        if (isMistake(error)) world.violate("INTERNAL", stackOf(error));
       },
       onWarning() {},
       telemetry: streamCounter((count) => this.#countStreams(life, count)),
@@ -119,8 +145,14 @@ export class Cluster {
       scan: "none",
       ...this.#options.uploads,
     });
-    const create = () => sluice.attach(new McpServer({ name: "simulated", version: "1.0.0" }));
-    const handler = createHandler({ sluice, create, sessions: false, uploads });
+    const { addTools, resume } = this.#options;
+    const create = () => {
+      const server = sluice.attach(new McpServer({ name: "simulated", version: "1.0.0" }));
+      addTools?.(server, life);
+      return server;
+    };
+    const sessions = resume ? { resume: createResume(resume) } : { sessions: false as const };
+    const handler = createHandler({ sluice, create, uploads, ...sessions });
     this.#serving.set(machine, { life, sluice, uploads, handler });
   }
 
@@ -176,6 +208,11 @@ export class Cluster {
         world.violate("LEAK", `${name} has ${timers} old timers that keep it running`);
     }
   }
+}
+
+/** An error that only a mistake in code throws. */
+function isMistake(error: unknown): boolean {
+  return [TypeError, RangeError, ReferenceError, SyntaxError].some((kind) => error instanceof kind);
 }
 
 /** Telemetry that counts streams, and nothing else. */
