@@ -114,7 +114,16 @@ const chapters = {
   ],
   "storage-fs": ["root", "read", "write", "watch"],
   "binary-transfer": ["peer", "content", "multipart", "http"],
-  "transport-http": ["endpoint", "events", "sessions", "download", "binary", "compose", "node"],
+  "transport-http": [
+    "endpoint",
+    "events",
+    "sessions",
+    "download",
+    "binary",
+    "page",
+    "compose",
+    "node",
+  ],
   "transport-ws": ["messages", "binary", "client", "server"],
   client: ["trust", "net", "calls", "connect", "download", "cache", "foreign", "save", "upload"],
   bridge: [
@@ -129,17 +138,7 @@ const chapters = {
     "tools",
     "hosts",
   ],
-  cli: [
-    "terminal",
-    "browse",
-    "storages",
-    "server-calls",
-    "save",
-    "serve",
-    "hosts",
-    "bridge",
-    "commands",
-  ],
+  cli: ["terminal", "storages", "server-calls", "save", "serve", "hosts", "bridge", "commands"],
 };
 
 /** Packages whose source may name the MCP SDK at all. */

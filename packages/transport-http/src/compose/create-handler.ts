@@ -9,6 +9,7 @@ import { addRoutes, createRoutedHandler } from "../endpoint/routed-handler.ts";
 import { createRouter, type EndpointOptions, type Routes } from "../endpoint/router.ts";
 import type { McpFetchHandler, SluiceHandler } from "../endpoint/sluice-handler.ts";
 import { toResponse } from "../endpoint/web-response.ts";
+import { filesPageRoutes, type FilesPageOptions } from "../page/files-page.ts";
 import { createSessions, type SessionsOptions } from "../sessions/sessions.ts";
 import { createFrontHandler } from "./front-handler.ts";
 import { withSluice, type WithSluiceOptions } from "./with-sluice.ts";
@@ -49,6 +50,10 @@ export interface HandlerParts extends WithSluiceOptions {
   readonly binary?: BinaryOptions | boolean;
   /** What `createUploads` of `@sluice/uploads` gave, for the same Sluice. Default: no uploads. */
   readonly uploads?: UploadsLayer;
+  /**
+   * Shows the files at the root, `/`, in a browser: each caller sees what it may list. Needs `links` of the Sluice. Default: no page.
+   */
+  readonly filesPage?: FilesPageOptions | true;
 }
 
 /** Options of {@link createHandler}. */
@@ -122,6 +127,7 @@ export function composeParts(caller: string, options: HandlerOptions): ComposedP
     resume,
     binary = false,
     uploads,
+    filesPage,
     ...endpoint
   } = options;
   if (typeof (sluice as Partial<Sluice> | undefined)?.host?.redeem !== "function")
@@ -151,6 +157,10 @@ export function composeParts(caller: string, options: HandlerOptions): ComposedP
     if (binary) handler = withBinary(handler, binary === true ? {} : binary);
   }
   if (uploads) handler = addRoutes(handler, uploads.host.routes(handler.router.base));
+  if (filesPage) {
+    const { base } = handler.router;
+    handler = addRoutes(handler, filesPageRoutes(caller, sluice, { base, filesPage }));
+  }
   return {
     handler,
     async drain(closing) {
@@ -192,6 +202,7 @@ function serversOf(
 /** Every member of {@link HandlerParts}. */
 export const handlerParts: Readonly<Record<keyof HandlerParts, true>> = {
   binary: true,
+  filesPage: true,
   hosts: true,
   maxBufferedBytes: true,
   maxRequestBodySize: true,
