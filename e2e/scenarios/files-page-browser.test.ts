@@ -4,10 +4,10 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
-import { createRequire } from "node:module";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import axe from "axe-core";
 import type { Browser, BrowserContextOptions, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import { serveHere } from "../../packages/cli/test/run-here.ts";
@@ -17,7 +17,6 @@ import { ordinaryFiles, writeFiles } from "../bed/files-page-files.ts";
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
 if (!hasBrowser) console.log("files-page-browser: there is no Chromium on this machine");
 
-const axePath = createRequire(import.meta.url).resolve("axe-core/axe.min.js");
 /** Where the pictures go, for people to look at. */
 const shots = process.env["SLUICE_SHOTS"] ?? join(tmpdir(), "sluice-files-page");
 
@@ -261,7 +260,7 @@ describe.skipIf(!hasBrowser)("the files page in a browser", () => {
       await page.screenshot({ path: join(shots, `${state}-${width}-${colorScheme}.png`) });
       const overflow = "document.documentElement.scrollWidth - innerWidth";
       expect(await page.evaluate(overflow), `${state} scrolls sideways`).toBeLessThanOrEqual(0);
-      await page.evaluate(await readFile(axePath, "utf8"));
+      await page.evaluate(axe.source);
       const found = await page.evaluate(
         `axe.run().then(({ violations }) => violations.map(({ id, nodes }) => id + ": " + nodes.map(({ html }) => html).join(" ")))`,
       );

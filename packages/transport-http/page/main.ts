@@ -43,7 +43,8 @@ function start(table: HTMLTableElement): void {
     next.focus();
   });
 
-  void files.loadAll();
+  // the first page is painted before the pages that follow take the processor
+  requestAnimationFrame(() => setTimeout(() => void files.loadAll()));
 }
 
 const steps: Readonly<Record<string, 1 | -1 | "first" | "last">> = {

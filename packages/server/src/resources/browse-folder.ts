@@ -63,7 +63,7 @@ interface BrowseParts {
 }
 
 /** Entries of the first page, for which a person waits, and of later ones, but for those of the last look. */
-const pageSizes = { first: 200, later: 1_000 };
+const pageSizes = { first: 100, later: 1_000 };
 /** Maximum objects to look at for a page, including those of folders below. */
 const maxObjects = 20_000;
 
