@@ -257,6 +257,18 @@ test("the server of the guide about links gives an invoice", async () => {
   await client.close();
 });
 
+test("the server of the guide about the files page shows them, and opens a page for a visitor", async () => {
+  const made = await makeFolders({ "files/report.txt": "a report", "inbox/.keep": "" });
+  const endpoint = await start("e2e/examples/files-page.ts", made);
+  const { origin } = new URL(endpoint);
+  const page = await (await fetch(origin)).text();
+  expect(page).toMatch(/<h1>\s*<bdi>Team files<\/bdi>/);
+  expect(page).toContain("report.txt");
+  const asked = await fetch(origin, { method: "POST" });
+  expect(asked.url).toContain("/mcp/u");
+  expect(await asked.text()).toContain("Which file is for the team?");
+});
+
 test("the server of the guide about users writes into the folder of its caller, and links to it", async () => {
   const made = await makeFolders({ "users/alice/a.txt": "hers", "users/bob/b.txt": "his" });
   const endpoint = await start("e2e/examples/user-folders.ts", made);

@@ -114,7 +114,16 @@ const chapters = {
   ],
   "storage-fs": ["root", "read", "write", "watch"],
   "binary-transfer": ["peer", "content", "multipart", "http"],
-  "transport-http": ["endpoint", "events", "sessions", "download", "binary", "compose", "node"],
+  "transport-http": [
+    "endpoint",
+    "events",
+    "sessions",
+    "download",
+    "binary",
+    "page",
+    "compose",
+    "node",
+  ],
   "transport-ws": ["messages", "binary", "client", "server"],
   client: ["trust", "net", "calls", "connect", "download", "cache", "foreign", "save", "upload"],
   bridge: [
@@ -131,7 +140,6 @@ const chapters = {
   ],
   cli: [
     "terminal",
-    "browse",
     "storages",
     "server-calls",
     "save",

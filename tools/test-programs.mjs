@@ -39,6 +39,7 @@ const sources = [
   "e2e/examples/file-values.ts",
   "e2e/examples/first-client.ts",
   "e2e/examples/first-server.ts",
+  "e2e/examples/files-page.ts",
   "e2e/examples/links.ts",
   "e2e/examples/roles.ts",
   "e2e/examples/sdk1-client.ts",

@@ -17,8 +17,8 @@ async function readBig(served: Served): Promise<void> {
   const { stdout } = await runHere(["ls", served.url]);
   expect(stdout).toBe("files://local/big.bin\n");
   const { origin } = new URL(served.url);
-  expect(await (await fetch(origin)).text()).toContain(`href="/open?file=big.bin"`);
-  const opened = await fetch(`${origin}/open?file=big.bin`);
+  expect(await (await fetch(origin)).text()).toContain("open=files%3A%2F%2Flocal%2Fbig.bin");
+  const opened = await fetch(`${origin}/?open=files://local/big.bin`);
   expect(big.equals(Buffer.from(await opened.arrayBuffer()))).toBe(true);
 }
 

@@ -179,6 +179,7 @@ export { ByteQueue, joinChunks } from "./bytes/byte-queue.ts";
 export type { Sha256 } from "./bytes/portable-sha256.ts";
 export { createRecentEntries, type RecentEntries } from "./bytes/recent-entries.ts";
 export { createSha256 } from "./bytes/sha256.ts";
+export { sizeText } from "./bytes/size-text.ts";
 export { discardSource, pullStream } from "./bytes/source.ts";
 export { httpError, retryWords } from "./errors/error.ts";
 export { partsOnce } from "./errors/parts-once.ts";

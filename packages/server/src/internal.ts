@@ -19,6 +19,8 @@ export { tagOf, type Identity } from "./access/principal.ts";
 export type { AuditEnding, AuditEntry, BeginAudit } from "./audit/audit.ts";
 export type { Listen, Listening, ListenRequest } from "./changes/listen.ts";
 export { shieldHeaders } from "./http/byte-headers.ts";
+export { html, type Html } from "./http/html.ts";
+export { pageAsset, type PageAsset } from "./http/page-asset.ts";
 export {
   discardReply,
   ensurePromisedBytes,
@@ -46,6 +48,12 @@ export {
   type RequestNotes,
 } from "./calls/exchange.ts";
 export { createFailedRedemptions, type FailedRedemptions } from "./limits/failed-redemptions.ts";
+export type {
+  BrowseRequest,
+  FolderLink,
+  FolderView,
+  ListedFile,
+} from "./resources/browse-folder.ts";
 export type { WalkedObject, WalkRequest } from "./resources/walk-folder.ts";
 export type { LinkTerms } from "./urls/grant-options.ts";
 export type { MintedGrant } from "./urls/grants.ts";

@@ -9,6 +9,7 @@ export {
   type UploadsLayer,
 } from "./compose/create-handler.ts";
 export type { BinaryOptions } from "./binary/with-binary.ts";
+export type { FilesPageOptions } from "./page/files-page.ts";
 export type { SessionsOptions } from "./sessions/sessions.ts";
 export type { McpFetchHandler, SluiceHandler } from "./endpoint/sluice-handler.ts";
 export type {

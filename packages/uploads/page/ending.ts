@@ -1,5 +1,5 @@
 import { endings } from "../src/page/page-endings.ts";
-import { announce, byId, make } from "./elements.ts";
+import { announce, byId, make } from "../../transport-http/page/elements.ts";
 import { askPage, type PageStatus } from "./page-status.ts";
 
 /** What to do when the time is over. */

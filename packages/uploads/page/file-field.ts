@@ -1,4 +1,4 @@
-import { announce, byId, tell } from "./elements.ts";
+import { announce, byId, tell } from "../../transport-http/page/elements.ts";
 import { createFieldFiles, type FieldFilesOptions, type Item } from "./field-files.ts";
 import type { Receipt } from "./transfer.ts";
 import type { Terms } from "./words.ts";

@@ -1,5 +1,5 @@
-import { announce, make, tell } from "./elements.ts";
-import { sizeText } from "../src/elicitation/limits-text.ts";
+import { sizeText } from "@sluice/core/internal";
+import { announce, make, tell } from "../../transport-http/page/elements.ts";
 import type { Source } from "./transfer.ts";
 import type { Upload } from "./upload.ts";
 import { failureText, stateText, type Terms } from "./words.ts";

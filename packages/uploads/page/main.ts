@@ -1,4 +1,4 @@
-import { announce, byId } from "./elements.ts";
+import { announce, byId } from "../../transport-http/page/elements.ts";
 import { showEnding, timeOver, watchEnding } from "./ending.ts";
 import { createFileField } from "./file-field.ts";
 import { answerPage, askPage, type PageStatus } from "./page-status.ts";

@@ -1,4 +1,4 @@
-import { byId, tell } from "./elements.ts";
+import { byId, tell } from "../../transport-http/page/elements.ts";
 
 /** A field that takes a value. */
 export interface ValueField {

@@ -1,5 +1,4 @@
-import { isAccepted } from "@sluice/core/internal";
-import { sizeText } from "../src/elicitation/limits-text.ts";
+import { isAccepted, sizeText } from "@sluice/core/internal";
 import { Refused, type Source } from "./transfer.ts";
 import type { UploadState } from "./upload.ts";
 

@@ -27,6 +27,7 @@ export type {
 } from "./tools/register-tool.ts";
 export type { AttachUploadsOptions, UploadToolNames } from "./tools/upload-tools.ts";
 export type { AskingResult, FilesOutcome } from "./ask/confirm-answer.ts";
+export type { AskVisitor, VisitorCall, VisitorPage } from "./ask/ask-visitor.ts";
 export type { AskForFiles, FileRequest } from "./ask/ask-for-files.ts";
 export { uploadIdInput, uploadRequiredOutput, type UploadRequired } from "./ask/upload-required.ts";
 export {

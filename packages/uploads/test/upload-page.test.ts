@@ -1,13 +1,14 @@
 import { request } from "node:http";
 import { createKeyRing, formatKey, generateKey } from "@sluice/core";
+import { sizeText } from "@sluice/core/internal";
+import { html } from "@sluice/server/internal";
 import { type StateStore, createMemoryStores } from "@sluice/state";
 import { createMemoryStateStore } from "@sluice/state/internal";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { bundle } from "../page/build.mjs";
 import type { Fields } from "../src/elicitation/fields.ts";
-import { acceptText, sizeText } from "../src/elicitation/limits-text.ts";
+import { acceptText } from "../src/elicitation/limits-text.ts";
 import { script, style } from "../src/page/browser-files.ts";
-import { html } from "../src/page/field-html.ts";
 import { OpenPages, UploadPageStore } from "../src/page/upload-pages.ts";
 import { startPageSite, type PageSite } from "./page-site.ts";
 

@@ -1,7 +1,8 @@
 import { once } from "node:events";
 import { existsSync } from "node:fs";
 import type { Server } from "node:http";
-import { join, resolve } from "node:path";
+import { basename, join, resolve } from "node:path";
+import { withoutCredentials } from "@sluice/core/internal";
 import { type AuditFile, type KeyFile, openKeyFile } from "@sluice/server/node";
 import { protect, type StorageBackend } from "@sluice/storage";
 import { drainServer } from "@sluice/transport-http/node";
@@ -108,7 +109,9 @@ async function serveFrom(server: Server, serving: ServedSource): Promise<void> {
     keys = await openKeys(options.keys);
     const endpoint = options.publicUrl ?? endpointOf(host, port);
     served = await openServed({ storage, endpoint, trail, keys }, options);
-    side = stdio ? linksSide(served) : httpSide(served, { storage, refusals, options });
+    side = stdio
+      ? linksSide(served)
+      : httpSide(served, { name: nameOf(source), refusals, options });
     beginToServe(server, side.requests);
     if (side.upgrades) server.on("upgrade", side.upgrades);
     if (!stdio) await print(served.sluice.endpoint.url);
@@ -170,7 +173,7 @@ function noteStart({ source, options }: ServedSource, { served, trail, side }: S
   }
   if (trail && options.audit === undefined)
     note(`  audit trail: ${printable(trail.path)}; --no-audit disables it`);
-  if (side.hasListing) note(`  in a browser: ${new URL("/", url).href}`);
+  if (side.hasFilesPage) note(`  in a browser: ${new URL("/", url).href}`);
   note(`  sluice ls ${url}\n  sluice get ${url} ${uri}NAME`);
   if (served.uploads) note(`  sluice put ${url} FILE`);
   note(`  ${claudeCodeLine(url, token !== undefined)}`);
@@ -192,6 +195,12 @@ function folderOf(source: string): string | undefined {
   } catch (error) {
     return refuseStorage(error);
   }
+}
+
+/** Of what is served, for people: that of the folder, or the URL of the storage. */
+function nameOf(source: string): string {
+  const folder = folderOf(source);
+  return folder === undefined ? withoutCredentials(source) : basename(resolve(folder)) || "/";
 }
 
 /** The file of keys that was named, if one was. */

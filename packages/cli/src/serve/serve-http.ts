@@ -1,9 +1,7 @@
 import type { RequestListener, IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
 import { definedMembers, isLoopbackHost } from "@sluice/core/internal";
-import type { StorageBackend } from "@sluice/storage";
 import { createHandler } from "@sluice/transport-http";
-import { addRoutes } from "@sluice/transport-http/internal";
 import { toNodeHandler } from "@sluice/transport-http/node";
 import { type WebSocketHandler, createWebSocketHandler } from "@sluice/transport-ws";
 import {
@@ -12,7 +10,6 @@ import {
   type AuthInfo,
   type McpServerFactory,
 } from "@modelcontextprotocol/server";
-import { browseRoutes } from "../browse/browse-routes.ts";
 import type { RefusalLog } from "./refusal-log.ts";
 import { serveSessions } from "./serve-limits.ts";
 import { isPrivate, type ServeCommandOptions } from "./serve-options.ts";
@@ -24,8 +21,8 @@ export interface HttpSide {
   readonly requests: RequestListener;
   readonly upgrades?: UpgradeListener;
   readonly sockets?: WebSocketHandler;
-  /** A browser gets a list of files at the root. */
-  readonly hasListing: boolean;
+  /** A browser gets the files at the root. */
+  readonly hasFilesPage: boolean;
   /** Ends the sessions. Call it when no request comes any more. */
   close(): Promise<void>;
 }
@@ -35,14 +32,15 @@ export function linksSide({ sluice, uploads }: Served): HttpSide {
   const handler = createHandler({ sluice });
   return {
     requests: toNodeHandler(uploads?.wrap(handler) ?? handler),
-    hasListing: false,
+    hasFilesPage: false,
     async close() {},
   };
 }
 
 /** What a server over HTTP needs besides the served files. */
 interface HttpParts {
-  readonly storage: StorageBackend;
+  /** Name of the files, for people. */
+  readonly name: string;
   readonly refusals: RefusalLog;
   readonly options: ServeCommandOptions;
 }
@@ -50,17 +48,23 @@ interface HttpParts {
 /** All of a server over HTTP: sessions for clients of MCP 2025-11-25 and older, none for the others. */
 export function httpSide(
   { sluice, create, uploads }: Served,
-  { storage, refusals, options }: HttpParts,
+  { name, refusals, options }: HttpParts,
 ): HttpSide {
-  const { token, uri, ws, origin: origins = [], allowAnonymous = false } = options;
+  const { token, ws, origin: origins = [], allowAnonymous = false } = options;
   const { url } = sluice.endpoint;
   const isToken = token === undefined ? undefined : tokenCheck(token);
-  const hasListing = isPrivate(options) && !isToken;
-  const served = createHandler({ sluice, create, origins, sessions: serveSessions });
-  const withUploads = uploads?.wrap(served) ?? served;
-  const handler = hasListing
-    ? addRoutes(withUploads, browseRoutes({ sluice, storage, uri }))
-    : withUploads;
+  const hasFilesPage = isPrivate(options) && !isToken;
+  const filesPage = hasFilesPage
+    ? { name, ...definedMembers({ upload: uploads?.openPage }) }
+    : undefined;
+  const served = createHandler({
+    sluice,
+    create,
+    origins,
+    sessions: serveSessions,
+    ...definedMembers({ filesPage }),
+  });
+  const handler = uploads?.wrap(served) ?? served;
   const anonymous = allowAnonymous || isLoopbackHost(new URL(url).hostname);
   const sockets = ws ? createSockets(create, url, { isToken, anonymous, origins }) : undefined;
   const authenticate = isToken && createAuthenticate(isToken, refusals);
@@ -70,7 +74,7 @@ export function httpSide(
       sockets,
       upgrades: sockets && takeUpgrades(sockets, { isToken, refusals }),
     }),
-    hasListing,
+    hasFilesPage,
     close: () => served.close(),
   };
 }

@@ -9,7 +9,7 @@ import {
 } from "@modelcontextprotocol/server";
 import { SluiceError } from "@sluice/core";
 import { createRecentEntries, definedMembers } from "@sluice/core/internal";
-import type { Sluice } from "@sluice/server";
+import type { Caller, Sluice } from "@sluice/server";
 import { callerOf, optionalInput, tagOf, toolFault, toolSchema } from "@sluice/server/internal";
 import type { WritableBackend } from "@sluice/storage";
 import { unlessMissing } from "@sluice/storage/plugin";
@@ -36,6 +36,8 @@ import { uploadLimits } from "./serve-limits.ts";
 export interface ServedUploads {
   /** Adds the tool that saves a file, and the methods that bring one. */
   attach<Mcp extends McpServer>(mcp: Mcp): Mcp;
+  /** Opens an upload page for a visitor, whose files are saved as those of a client, and gives its URL. */
+  readonly openPage: (caller: Caller) => Promise<string>;
   /** Adds the endpoint that takes the bytes. */
   wrap(handler: SluiceHandler): SluiceHandler;
   /** Ends calls in progress, at the latest at the deadline. */
@@ -112,7 +114,31 @@ export async function openServedUploads(
     return outcome;
   }
 
+  /** There is nobody to tell a failure of saving but the log. */
+  async function openPage(caller: Caller): Promise<string> {
+    const message = "Which files shall be saved on the server?";
+    const files = { type: "file", title: "Files", multiple: true, maxFiles: 20, maxBytes } as const;
+    const { signal } = visitorsEnd;
+    const page = await uploads.askVisitor({ message, fields: { files } }, { caller, signal });
+    const saveAll = async (): Promise<void> => {
+      const answer = await page.outcome;
+      for (const file of answer.action === "accept" ? answer.files.files : []) {
+        try {
+          await saveAs(target, file);
+        } finally {
+          await file.remove();
+        }
+      }
+    };
+    saveAll().catch((error: unknown) => {
+      if (!signal.aborted && !isTimeout(error)) sluice.host.onError(error);
+    });
+    return page.url;
+  }
+
+  const visitorsEnd = new AbortController();
   return {
+    openPage,
     attach(mcp) {
       mcp.registerTool(
         toolName,
@@ -142,10 +168,18 @@ export async function openServedUploads(
       return transfer.attach(mcp);
     },
     wrap: (handler) => withUploads(handler, uploads),
-    close: (options) => uploads.close(options),
+    async close(options) {
+      await uploads.close(options);
+      visitorsEnd.abort();
+    },
     // another server of the folder removes the rest
     remove: () => waitingFolder.remove().catch(() => {}),
   };
+}
+
+/** The user did not answer, which is nobody's fault. */
+function isTimeout(error: unknown): boolean {
+  return SluiceError.is(error) && error.code === "timeout";
 }
 
 interface SaveInput {

@@ -16,6 +16,7 @@ import { UsageMeter } from "../limits/rate-limits.ts";
 import { readSluiceLimits } from "../limits/sluice-limits.ts";
 import { createStreamLimiter } from "../limits/stream-limiter.ts";
 import { Transfers } from "../limits/transfers.ts";
+import { browseFolder } from "../resources/browse-folder.ts";
 import { createResourceLink } from "../resources/resource-link.ts";
 import { ResourceReader } from "../resources/resource-reader.ts";
 import { walkFolder } from "../resources/walk-folder.ts";
@@ -223,6 +224,8 @@ export function createSluice(options: SluiceOptions = {}): Sluice {
       tokens,
       isSelfAuthenticating: (token) => grants.isSelfAuthenticating(token),
       walk: (request) => walkFolder(mounts, request),
+      browse: (request) => browseFolder({ calls, mounts, cursors, audience }, request),
+      hasLinks,
       callNamed: (call, run) => callNamed({ calls, mounts }, call, run),
       listen: (request) => listen(listening, request),
       redeem: (request) => redemptions.redeem(request),

@@ -11,6 +11,7 @@ import type { Listen } from "../changes/listen.ts";
 import type { FailedRedemptions } from "../limits/failed-redemptions.ts";
 import type { UsageMeter } from "../limits/rate-limits.ts";
 import type { CreateResourceLink } from "../resources/resource-link.ts";
+import type { BrowseRequest, FolderView } from "../resources/browse-folder.ts";
 import type { WalkedObject, WalkRequest } from "../resources/walk-folder.ts";
 import type { AuthorizationRequest, AuthorizedStorage } from "../storage/authorized-storage.ts";
 import type { ProviderOptions } from "../storage/provider-mount.ts";
@@ -146,6 +147,10 @@ export interface Host {
    * `not_found` for a folder of no storage.
    */
   readonly walk: (request: WalkRequest) => AsyncGenerator<WalkedObject>;
+  /** One page of a folder for people; see `browseFolder`. */
+  readonly browse: (request: BrowseRequest) => Promise<FolderView>;
+  /** Whether `link` makes links. */
+  readonly hasLinks: boolean;
   /**
    * Runs a tool for the file that a model names: as it is given, else as it is found without doubt. Rejects with the names that
    * may be meant.

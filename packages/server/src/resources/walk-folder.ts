@@ -65,10 +65,11 @@ function folderIn(
   return { mount, prefix: prefixOf(mount, uri) };
 }
 
-function prefixOf({ mapper }: Mount, uri: string): string {
+/** What the keys in a folder begin with. Throws `invalid_argument` for a URI that does not name one. */
+export function prefixOf({ mapper }: Mount, uri: string): string {
   if (uri === mapper.baseUri) return "";
   if (!uri.endsWith("/"))
-    throw new SluiceError("invalid_argument", "sluice: walk: the URI of a folder ends in /");
+    throw new SluiceError("invalid_argument", "sluice: the URI of a folder ends in /");
   return `${mapper.toKey(uri.slice(0, -1))}/`;
 }
 

@@ -12,6 +12,7 @@ import {
   type SluiceHandler,
 } from "../endpoint/sluice-handler.ts";
 import { toResponse } from "../endpoint/web-response.ts";
+import { filesPageRoutes, type FilesPageOptions } from "../page/files-page.ts";
 import {
   createSessions,
   createStatelessHandler,
@@ -56,6 +57,10 @@ export interface HandlerParts extends WithSluiceOptions {
   readonly binary?: BinaryOptions | boolean;
   /** What `createUploads` of `@sluice/uploads` gave, for the same Sluice. Default: no uploads. */
   readonly uploads?: UploadsLayer;
+  /**
+   * Shows the files at the root, `/`, in a browser: each caller sees what it may list. Needs `links` of the Sluice. Default: no page.
+   */
+  readonly filesPage?: FilesPageOptions | true;
 }
 
 /** Options of {@link createHandler}. */
@@ -129,6 +134,7 @@ export function composeParts(caller: string, options: HandlerOptions): ComposedP
     resume,
     binary = false,
     uploads,
+    filesPage,
     ...endpoint
   } = options;
   if (typeof (sluice as Partial<Sluice> | undefined)?.host?.redeem !== "function")
@@ -158,6 +164,10 @@ export function composeParts(caller: string, options: HandlerOptions): ComposedP
     if (binary) handler = withBinary(handler, binary === true ? {} : binary);
   }
   if (uploads) handler = addRoutes(handler, uploads.host.routes(handler.router.base));
+  if (filesPage) {
+    const { base } = handler.router;
+    handler = addRoutes(handler, filesPageRoutes(caller, sluice, { base, filesPage }));
+  }
   return {
     handler,
     async drain(closing) {
@@ -199,6 +209,7 @@ function serversOf(
 /** Every member of {@link HandlerParts}. */
 export const handlerParts: Readonly<Record<keyof HandlerParts, true>> = {
   binary: true,
+  filesPage: true,
   hosts: true,
   maxBufferedBytes: true,
   maxRequestBodySize: true,

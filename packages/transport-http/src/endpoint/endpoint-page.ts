@@ -1,4 +1,4 @@
-import { pageReply, type Reply } from "@sluice/server/internal";
+import { html, pageReply, type Reply } from "@sluice/server/internal";
 
 /** A request as far as it says what its sender takes. */
 interface AcceptingRequest {
@@ -17,21 +17,20 @@ export function isVisit({ method, header }: AcceptingRequest): boolean {
 
 /** Says in a browser what the address of an endpoint is for, and where its page is, if it has one. */
 export function endpointPage(endpoint: string, pageUrl: string | undefined): Reply {
-  const link = pageUrl && `\n<p>Its files: <a href="${escape(pageUrl)}">${escape(pageUrl)}</a></p>`;
-  const text = `<!doctype html>
-<html lang="en">
-<meta charset="utf-8">
-<title>MCP endpoint</title>
-<p>This address is for MCP clients, not for browsers. Add it to your client: <code>${escape(endpoint)}</code></p>${link ?? ""}
-</html>
-`;
+  const link = pageUrl && html` <p>Its files: <a href="${pageUrl}">${pageUrl}</a></p>`;
+  const { text } = html`<!doctype html>
+    <html lang="en">
+      <meta charset="utf-8" />
+      <title>MCP endpoint</title>
+      <p>
+        This address is for MCP clients, not for browsers. Add it to your client:
+        <code>${endpoint}</code>
+      </p>
+      ${link}
+    </html> `;
   const reply = pageReply(text, policy);
   return { ...reply, headers: [...reply.headers, "Vary", "Accept"] };
 }
 
 /** It has neither scripts nor styles. */
 const policy = "default-src 'none'; form-action 'none'; frame-ancestors 'none'; base-uri 'none'";
-
-function escape(text: string): string {
-  return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll('"', "&quot;");
-}

@@ -51,6 +51,11 @@ export interface AskingCall<F extends Fields = Fields> {
   readonly until?: number | undefined;
 }
 
+/** A call as far as the confirmation of its answer goes. */
+type ConfirmedCall<F extends Fields> = Pick<AskingCall<F>, "principal" | "fields" | "until"> & {
+  readonly ctx: { readonly mcpReq: Pick<ServerContext["mcpReq"], "signal"> };
+};
+
 interface UnconfirmedAnswer {
   readonly expected: ReadonlyMap<string, ExpectedSlot>;
   /** Not validated yet. */
@@ -82,7 +87,7 @@ export class AnswerConfirmation {
 
   /** Validates an answer and confirms its files, or keeps nothing. Tells the page how it ended. */
   async confirm<F extends Fields>(
-    call: AskingCall<F>,
+    call: ConfirmedCall<F>,
     answer: UnconfirmedAnswer,
   ): Promise<FilesOutcome<F>> {
     try {
@@ -109,7 +114,7 @@ export class AnswerConfirmation {
   }
 
   async #confirmFiles<F extends Fields>(
-    { principal, ctx, fields, until }: AskingCall<F>,
+    { principal, ctx, fields, until }: ConfirmedCall<F>,
     { expected, raw, isFromPage }: UnconfirmedAnswer,
   ): Promise<FilesOutcome<F>> {
     const { slots } = this.#parts;

@@ -1,8 +1,8 @@
 import type { CallToolResult } from "@modelcontextprotocol/server";
-import { definedMembers } from "@sluice/core/internal";
+import { definedMembers, sizeText } from "@sluice/core/internal";
 import { optionalInput, toolSchema } from "@sluice/server/internal";
 import { z } from "zod/v4";
-import { acceptText, sizeText } from "../elicitation/limits-text.ts";
+import { acceptText } from "../elicitation/limits-text.ts";
 import type { SlotTerms } from "../slots/slots.ts";
 import type { BegunUpload } from "./reserve-question.ts";
 

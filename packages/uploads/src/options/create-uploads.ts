@@ -4,6 +4,8 @@ import type { Routes, SluiceHandler } from "@sluice/transport-http";
 import { addRoutes } from "@sluice/transport-http/internal";
 import type { z } from "zod/v4";
 import { type AskForFiles, createAskForFiles } from "../ask/ask-for-files.ts";
+import { askVisitor, type AskVisitor } from "../ask/ask-visitor.ts";
+import { AnswerConfirmation } from "../ask/confirm-answer.ts";
 import { PendingUploads } from "../ask/pending-uploads.ts";
 import { Confirmation } from "../confirm/confirm.ts";
 import { UploadRemover } from "../confirm/remove-upload.ts";
@@ -77,6 +79,8 @@ export interface Uploads extends Slots {
   ): Mcp;
   /** Asks the user for files, from inside a tool: what `registerTool` is made of, for tools that ask only sometimes. */
   readonly ask: AskForFiles;
+  /** Asks a visitor of a page of yours for files, on an upload page: without any tool. Also give a signal that ends the wait. */
+  readonly askVisitor: AskVisitor;
   /**
    * Registers two tools with which a model gets a file from its user, in every host: one gives a page for the user and a curl
    * command, the other the file's URI, which arguments of `fileInput()` take. Gives the same server back.
@@ -196,6 +200,12 @@ export function createUploads(sluice: Pick<Sluice, "host">, options: UploadsOpti
       return mcp;
     },
     ask,
+    askVisitor: (request, call) =>
+      askVisitor(
+        { host, slots, pages, confirmation: new AnswerConfirmation({ slots, pages, onError }) },
+        request,
+        call,
+      ),
     attach(mcp, attachOptions) {
       attachUploadTools({ asked: askedUploads, host }, mcp, attachOptions);
       return mcp;

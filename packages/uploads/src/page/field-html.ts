@@ -1,41 +1,12 @@
 import type { PrimitiveSchemaDefinition } from "@modelcontextprotocol/server";
 import {
   type FileFieldSchema,
+  sizeText,
   type UploadEndpoint,
   UPLOADS_EXTENSION_ID,
 } from "@sluice/core/internal";
-import { acceptText, sizeText } from "../elicitation/limits-text.ts";
-
-const entities: Readonly<Record<string, string>> = {
-  "&": "&amp;",
-  "<": "&lt;",
-  ">": "&gt;",
-  '"': "&quot;",
-  "'": "&#39;",
-};
-
-/** Text that is HTML already. */
-export class Html {
-  readonly text: string;
-  constructor(text: string) {
-    this.text = text;
-  }
-}
-
-/** What may stand in a template: text is escaped, `undefined` and `false` are nothing. */
-type TemplateValue = Html | string | number | boolean | undefined | readonly TemplateValue[];
-
-/** Makes HTML. Whatever is put in is text, unless it was made here. Attributes need their quotes. */
-export function html(strings: TemplateStringsArray, ...parts: readonly TemplateValue[]): Html {
-  return new Html(strings.reduce((text, next, n) => text + escape(parts[n - 1]) + next));
-}
-
-function escape(part: TemplateValue): string {
-  if (part === undefined || part === false) return "";
-  if (part instanceof Html) return part.text;
-  if (typeof part === "object") return part.map(escape).join("");
-  return String(part).replace(/[&<>"']/g, (sign) => entities[sign]!);
-}
+import { html, type Html } from "@sluice/server/internal";
+import { acceptText } from "../elicitation/limits-text.ts";
 
 /** One field of the form. */
 export interface PageField {

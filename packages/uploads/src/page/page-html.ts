@@ -1,7 +1,7 @@
-import { createSha256 } from "@sluice/core/internal";
+import { html, pageAsset, type Html, type PageAsset } from "@sluice/server/internal";
 import { codeOf } from "../slots/upload-error.ts";
 import { script, style } from "./browser-files.ts";
-import { fieldHtml, html, type Html } from "./field-html.ts";
+import { fieldHtml } from "./field-html.ts";
 import { endings } from "./page-endings.ts";
 import type { OpenPage, UnansweredPage, SettledPage } from "./upload-pages.ts";
 
@@ -24,7 +24,7 @@ function questionPage({ question, expiresAt }: UnansweredPage, host: string): st
   );
   return documentOf(
     `Send files to ${host}`,
-    html`<form id="question" novalidate data-expires-at="${expiresAt}">
+    html`<form class="card" id="question" novalidate data-expires-at="${expiresAt}">
         <header>
           <p class="host"><span class="dot" aria-hidden="true"></span>${host}</p>
           <h1>Send files</h1>
@@ -130,15 +130,6 @@ const policy = [
   "base-uri 'none'",
 ].join("; ");
 
-const shield = [
-  "X-Content-Type-Options",
-  "nosniff",
-  "Referrer-Policy",
-  "no-referrer",
-  "Cross-Origin-Resource-Policy",
-  "same-origin",
-] as const;
-
 /** Headers of the page. It holds secrets: no cache keeps it, no site frames it, no referrer names it. */
 export const pageHeaders: readonly string[] = [
   "Content-Type",
@@ -151,42 +142,28 @@ export const pageHeaders: readonly string[] = [
   "same-origin",
   "X-Robots-Tag",
   "noindex, nofollow",
-  ...shield,
+  "X-Content-Type-Options",
+  "nosniff",
+  "Referrer-Policy",
+  "no-referrer",
+  "Cross-Origin-Resource-Policy",
+  "same-origin",
 ];
-
-interface Asset {
-  /** Relative to the page. It holds the hash of the content. */
-  readonly path: string;
-  readonly text: string;
-  readonly headers: readonly string[];
-}
 
 /** Below it, relative to a page, lie the files that it loads. */
 const assetsPath = "assets/";
 
-/** The files that the page loads. */
-export const pageAssets: { readonly script: Asset; readonly style: Asset } = {
-  script: assetOf("page", "js", "text/javascript", script),
-  style: assetOf("page", "css", "text/css", style),
-};
-
-function assetOf(name: string, extension: string, type: string, text: string): Asset {
-  const bytes = new TextEncoder().encode(text);
-  const hash = createSha256();
-  hash.update(bytes);
-  const path = `${assetsPath}${name}-${hash.digest().slice(0, 16)}.${extension}`;
-  return { path, text, headers: assetHeaders(type, bytes.length) };
+interface Asset extends PageAsset {
+  /** Relative to the page. */
+  readonly path: string;
 }
 
-/** Headers of what the page loads: its name is its content, so it is kept for ever. */
-function assetHeaders(type: string, bytes: number): readonly string[] {
-  return [
-    "Content-Type",
-    `${type}; charset=utf-8`,
-    "Content-Length",
-    String(bytes),
-    "Cache-Control",
-    "public, max-age=31536000, immutable",
-    ...shield,
-  ];
+/** The files that the page loads. */
+export const pageAssets: { readonly script: Asset; readonly style: Asset } = {
+  script: assetOf(pageAsset("js", script)),
+  style: assetOf(pageAsset("css", style)),
+};
+
+function assetOf(asset: PageAsset): Asset {
+  return { ...asset, path: assetsPath + asset.name };
 }
