@@ -247,6 +247,19 @@ test("an empty folder says so, and a storage that fails gives a page without its
   expect(errors).toHaveLength(1);
 });
 
+test("a browser that goes away is not a fault of the server", async () => {
+  const gone = new AbortController();
+  const storage = {
+    ...createMemoryBackend(),
+    list: async () => {
+      gone.abort();
+      throw gone.signal.reason;
+    },
+  };
+  const { status } = await siteOf(true, { storage })("/", { signal: gone.signal });
+  expect([status, errors]).toEqual([503, []]);
+});
+
 test("a folder is downloaded as the archive that the author names", async () => {
   const archive = (folder: string): string => `${folder.replace("files", "zip")}all.zip`;
   const html = await (await siteOf({ archive })(query({ folder: "files://demo/sub/" }))).text();

@@ -109,7 +109,8 @@ class FilesPage {
         return this.#foreign();
       return await this.#show(request, query);
     } catch (error) {
-      signal?.throwIfAborted();
+      // a browser that went away is not our fault
+      if (signal?.aborted === true) return problem(503);
       const problemReply = problemOf(error);
       if (problemReply.status >= 500) this.#sluice.host.onError(error);
       return action === "link" ? problemReply : this.#failure(problemReply);
