@@ -6,8 +6,8 @@ import type { ByteLease } from "../limits/byte-account.ts";
 /** Calls back when responses are sent. */
 export interface SentListener {
   /**
-   * Calls `release` once the last byte of the response to this JSON-RPC request is handed to the network, or will never be; at
-   * once where the connection is gone already. `release` is idempotent.
+   * Calls `release` once the last byte of the response to this JSON-RPC request is handed to the
+   * network, or will never be; at once if the connection is gone already. `release` is idempotent.
    */
   onSent(id: string | number, release: () => void): void;
 }
@@ -185,7 +185,7 @@ export function closeReplySlot(slot: ReplySlot): void {
   if (slot.reply) discardReply(slot.reply);
 }
 
-/** Leaves a reply for the transport, or discards it where no transport takes one any more. */
+/** Leaves a reply for the transport, or discards it if no transport takes one any more. */
 export function leaveReply(slot: ReplySlot | undefined, reply: Reply): void {
   if (slot === undefined || slot.isClosed) discardReply(reply);
   else slot.reply = reply;

@@ -30,23 +30,24 @@ interface ResourceCall extends CountedCall {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** An identified caller, and the record that is made of its call. */
-export interface CallWork {
+/** A call whose caller is identified: the caller, and the audit record of the call. */
+export interface IdentifiedCall {
   readonly identity: Identity;
   readonly principal: Principal | undefined;
-  /** Of the client, where the transport knows it. */
+  /** Of the client, if the transport reports it. */
   readonly address: string | undefined;
   readonly entry: AuditEntry;
 }
 
+/** What a call does once it is admitted. */
 type Work<Result> = (
-  call: CallWork,
+  call: IdentifiedCall,
 ) => Promise<{ answer: Result; ending?: AuditEnding | "handled" }>;
 
 /** What a caller outside of MCP asks for, such as a page of the server's author. */
 interface CallerCall extends CountedCall {
   readonly caller: Caller;
-  /** Tells that the caller went away. */
+  /** Aborts when the caller disconnects. */
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -121,7 +122,7 @@ export class ResourceCalls {
     });
   }
 
-  /** The same for a caller outside of MCP. */
+  /** Like {@link ResourceCalls.answer}, for a caller outside of MCP. */
   answerCaller<Result>({ signal, ...counted }: CallerCall, work: Work<Result>): Promise<Result> {
     const carrier = (name: string): string | undefined => counted.caller.header(name);
     return this.#run({ ...counted, carrier, isGone: () => signal?.aborted === true, work });
@@ -193,7 +194,7 @@ export class ResourceCalls {
   }
 }
 
-/** Whether the client said that it takes streams, of a server that has them. */
+/** Whether the server offers streams to this client and the client declared that it takes them. */
 function takesStreams(mcp: McpServer, ctx: ServerContext): boolean {
   return canStream(mcp, ctx) && typeof clientStreaming(mcp, ctx) === "object";
 }

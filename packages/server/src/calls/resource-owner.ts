@@ -62,8 +62,9 @@ export function createReadProbe(server: Server): ReadProbe {
 const maxPages = 10;
 
 /**
- * Says whether the author lists a resource outside of the base URI, or has a template for it; for a server whose lists are
- * still the author's alone. Nothing is read: what the lists leave out, such as a disabled resource, does not exist.
+ * Tells whether the author lists a resource outside of the base URIs, or has a template for it. Call it before the
+ * lists of the mounts are registered: it takes the handlers of that moment for the author's. Nothing is read: what the lists
+ * leave out, such as a disabled resource, does not exist.
  */
 export function createAuthoredTest({ server }: McpServer): AnswersFor {
   const list = requireHandler<ListResourcesResult>(server, "resources/list");
@@ -156,7 +157,7 @@ class MountsTemplate extends UriTemplate {
   }
 }
 
-/** True where the caller of a request does not have a mount: the SDK then answers as if it were not configured. */
+/** True if the caller of a request does not have a mount: the SDK then answers as if it were not configured. */
 export async function isAbsent(
   { identify }: Pick<Callers, "identify">,
   mount: Mount,
@@ -167,7 +168,7 @@ export async function isAbsent(
     const { principal } = await identify(callerOf(ctx, mcp));
     return !isThereFor(mount, principal);
   } catch {
-    // the call itself meets the same fault, and answers it
+    // the call itself meets the same fault, and reports it
     return false;
   }
 }

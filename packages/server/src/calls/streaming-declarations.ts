@@ -47,7 +47,7 @@ export function clientStreaming(
   const ofSession = mcp.server.getClientCapabilities();
   const streaming = declaredIn(ofSession) ?? declaredIn(slot?.capabilities);
   if (streaming) return streaming;
-  // what the SDK knows of a session lacks the literal field
+  // the SDK drops the literal field, so if there is a slot, only that shows whether the client declared nothing
   const isKnown = slot ? slot.capabilities !== undefined : ofSession !== undefined;
   return isKnown ? undefined : "unknown";
 }

@@ -25,7 +25,7 @@ import type { Place } from "../storage/mounts.ts";
 import type { Grants, MintedGrant } from "../urls/grants.ts";
 import { isRedirectTarget, redirectReply } from "../urls/redirect-reply.ts";
 
-/** How long a URL that storage signs is good. */
+/** How long a URL that storage signs is valid. */
 const signedUrlMs = 300_000;
 
 /** A resource on its way to one client. */
@@ -96,7 +96,7 @@ export class DeliveryModes implements Readonly<Record<DeliveryMode, DeliverResou
         ensureFits(opened.info, client);
         const isUnchanged = etag === info.etag && opened.info.contentType === info.contentType;
         const mimeType = isUnchanged ? delivery.mimeType : await storage.typeOf(opened.info);
-        // it has become JSON since `describe`: a client could take it for the JSON-RPC response
+        // the type has changed since `describe`: a client could take these bytes for the JSON-RPC response
         if (isProtocolType(mimeType)) {
           await discardSource(opened);
           release();
@@ -125,7 +125,7 @@ export class DeliveryModes implements Readonly<Record<DeliveryMode, DeliverResou
     }
   }
 
-  /** Delivers a URL that storage signs, where it leads to one of the origins that the mount allows. */
+  /** Delivers a URL that storage signs, if it leads to one of the origins that the mount allows. */
   async redirect({
     uri,
     place,

@@ -17,7 +17,7 @@ import { createBytesBody, withBody } from "@sluice/storage/plugin";
 import { tagOf } from "../access/principal.ts";
 import type { AnswerLeases } from "../calls/answer-lease.ts";
 import { revisionOf, slotOf } from "../calls/request-caller.ts";
-import type { CallWork } from "../calls/resource-calls.ts";
+import type { IdentifiedCall } from "../calls/resource-calls.ts";
 import type { AnswersFor, ReadOthers } from "../calls/resource-owner.ts";
 import { clientStreaming } from "../calls/streaming-declarations.ts";
 import { FaultError, rpcFault } from "../faults/rpc-fault.ts";
@@ -25,12 +25,20 @@ import type { ReadCall } from "../resources/resource-reader.ts";
 import type { Place } from "../storage/mounts.ts";
 import type { DeliveryModes, StreamAnswer } from "./modes.ts";
 
-/** What registered resources are streamed with. */
+/** Collaborators of streaming registered resources. */
 export interface RegisteredParts {
   readonly modes: Pick<DeliveryModes, "direct">;
   readonly leases: AnswerLeases;
   /** Maximum bytes of one registered resource. */
   readonly maxReadBytes: number;
+}
+
+/** A call about a URI that the author of a server may have registered. */
+export interface AuthorCall {
+  readonly ctx: ServerContext;
+  readonly uri: string;
+  readonly isAuthored: AnswersFor;
+  readonly readOthers: ReadOthers;
 }
 
 /**
@@ -45,19 +53,19 @@ export interface RegisteredParts {
 export async function streamRegistered(
   { modes, leases, maxReadBytes }: RegisteredParts,
   call: ReadCall & AuthorCall,
-  { identity, principal, address, entry }: CallWork,
+  { identity, principal, address, entry }: IdentifiedCall,
   place?: Place,
 ): Promise<StreamAnswer | undefined> {
   const { mcp, ctx, uri } = call;
   // a hidden URI is looked up in storage like a missing one, and the author is not asked
   if (place && !(await isAllowed(place, principal))) return undefined;
-  const authored = place && (await readAsAuthor(call));
-  if (place && !authored) return undefined;
+  const earlyResult = place && (await readAsAuthor(call));
+  if (place && !earlyResult) return undefined;
   const slot = slotOf(ctx);
   const client = clientStreaming(mcp, ctx, slot);
   if (!client) throw new FaultError(rpcFault("client_capability", revisionOf(mcp), { uri }));
   if (!slot || client === "unknown") {
-    if (authored)
+    if (earlyResult)
       throw notStreamable("the author registered it, and there is no HTTP answer for its bytes");
     return undefined;
   }
@@ -74,7 +82,10 @@ export async function streamRegistered(
     mimeType: "application/octet-stream",
     storage: {
       async open(_key, { signal } = {}) {
-        const { bytes, mimeType } = contentOf(authored ?? (await readAsAuthor(call)), maxReadBytes);
+        const { bytes, mimeType } = contentOf(
+          earlyResult ?? (await readAsAuthor(call)),
+          maxReadBytes,
+        );
         lease.add(bytes.byteLength);
         const info = { key, size: bytes.byteLength, contentType: mimeType };
         return withBody({ info, bytes }, () => createBytesBody(bytes, signal));
@@ -108,26 +119,18 @@ function hostOf(uri: string): string {
 /** Longest wait for the author's handler: clients of the SDK also give up after this time. */
 const readTimeoutMs = 60_000;
 
-/** A call about a URI that the author of a server may have registered. */
-export interface AuthorCall {
-  readonly ctx: ServerContext;
-  readonly uri: string;
-  readonly isAuthored: AnswersFor;
-  readonly readOthers: ReadOthers;
-}
-
 /**
  * What the author's `resources/read` gives; `undefined` for a URI that comes to this Sluice. The author's handler is aborted
- * when the client disconnects, and after 60 s, which is `timeout`. Its errors pass as they are; one that says that there
+ * when the client disconnects, and after 60 s, with `timeout`. Its errors pass as they are; one that says that there
  * is no such resource is `not_found`, unless the author lists it.
  */
 async function readAsAuthor(call: AuthorCall): Promise<ReadResourceResult | undefined> {
   const { ctx, uri, readOthers } = call;
   const controller = new AbortController();
   const { signal } = controller;
-  // the one ends with a cancelled call, the other with the connection of the request
-  const removers = [ctx.mcpReq.signal, ctx.http?.req?.signal].map((given) =>
-    onAbort(given, (reason) => controller.abort(reason)),
+  // the first aborts when the call is cancelled, the second when the client disconnects
+  const removers = [ctx.mcpReq.signal, ctx.http?.req?.signal].map((source) =>
+    onAbort(source, (reason) => controller.abort(reason)),
   );
   try {
     signal.throwIfAborted();
@@ -145,7 +148,7 @@ function expired(): SluiceError {
   return new SluiceError("timeout", `sluice: read: the author's handler took ${readTimeoutMs} ms`);
 }
 
-/** A disabled resource counts as missing: the SDK's error would tell that it exists. */
+/** A disabled resource counts as missing: the SDK's error would reveal that it exists. */
 async function readError({ ctx, uri, isAuthored }: AuthorCall, error: unknown): Promise<unknown> {
   if (!(error instanceof ProtocolError) || !absences.has(error.code)) return error;
   if (await isAuthored(uri, ctx)) return error;
@@ -197,8 +200,8 @@ function encodeText(text: string, maxBytes: number): Uint8Array {
 }
 
 function decodeBlob(blob: string, maxBytes: number): Uint8Array {
-  const most = Math.ceil((maxBytes * 4) / 3) + 4;
-  if (blob.length > most) throw tooLarge(maxBytes);
+  const maxChars = Math.ceil((maxBytes * 4) / 3) + 4;
+  if (blob.length > maxChars) throw tooLarge(maxBytes);
   const bytes = decodeBase64(blob);
   if (!bytes) throw new SluiceError("corrupt", "sluice: stream: the author's blob is not base64");
   if (bytes.byteLength > maxBytes) throw tooLarge(maxBytes);

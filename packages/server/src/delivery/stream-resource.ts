@@ -4,7 +4,11 @@ import { definedMembers, type DeliveryMode } from "@sluice/core/internal";
 import { tagOf } from "../access/principal.ts";
 import { leaveReply } from "../calls/exchange.ts";
 import { revisionOf, slotOf } from "../calls/request-caller.ts";
-import { toProtocolError, type CallWork, type ResourceCalls } from "../calls/resource-calls.ts";
+import {
+  toProtocolError,
+  type IdentifiedCall,
+  type ResourceCalls,
+} from "../calls/resource-calls.ts";
 import { readChallenge } from "../calls/sdk-handlers.ts";
 import { clientStreaming } from "../calls/streaming-declarations.ts";
 import {
@@ -61,13 +65,13 @@ export async function streamResource(
   const signal = ctx.http?.req?.signal;
   try {
     const callOptions = { mcp, ctx, uri, action: "stream", kind: "transfer", signal } as const;
-    const answer = await calls.answer(callOptions, async (work) => ({
-      answer: await answerStream(parts, call, work),
+    const answer = await calls.answer(callOptions, async (identifiedCall) => ({
+      answer: await answerStream(parts, call, identifiedCall),
       ending: "handled",
     }));
     if (answer.result) return answer.result;
     leaveReply(slot, answer.reply);
-    // a dummy: the SDK wants a result, and the transport discards it
+    // a dummy: the SDK requires a result, and the transport discards it
     return { uri };
   } catch (error) {
     const isGone = signal?.aborted === true || ctx.mcpReq.signal.aborted;
@@ -83,13 +87,13 @@ export async function streamResource(
 async function answerStream(
   parts: StreamParts,
   call: StreamRequest,
-  work: CallWork,
+  identifiedCall: IdentifiedCall,
 ): Promise<StreamAnswer> {
   const { mcp, ctx, uri, isOurs, withRegistered } = call;
-  const { identity, principal, address, entry } = work;
+  const { identity, principal, address, entry } = identifiedCall;
   const { mounts, modes, resourceMetadataUrl } = parts;
   const place = findPlace(mounts, uri, principal);
-  if (!place) return answerOutside(parts, call, work);
+  if (!place) return answerOutside(parts, call, identifiedCall);
   const { mount, key } = place;
   const canonical = mount.mapper.toUri(key);
   // `hide` shows only at `describe`: the storage then finds nothing
@@ -103,8 +107,9 @@ async function answerStream(
   // URI hits
   for (const spelling of new Set([canonical, uri])) {
     await ensureStreamScopes(call, spelling, resourceMetadataUrl);
+    // only what `resources/read` of the client's own spelling gives is streamed
     if (withRegistered && spelling === uri) {
-      const registered = await streamRegistered(parts, call, work, place);
+      const registered = await streamRegistered(parts, call, identifiedCall, place);
       if (registered) return registered;
     } else if (!(await isOurs(spelling, ctx)))
       throw new SluiceError(
@@ -139,8 +144,8 @@ async function answerStream(
     entry.facts.mode = mode;
     try {
       const answer = await modes[mode](delivery);
-      // otherwise this mode was impossible after all: try the next one
       if (answer) return answer;
+      // this mode was impossible after all: try the next one
     } catch (error) {
       // a provider gives its URL by throwing `RedirectError`
       return redirectOrThrow(parts, delivery, error);
@@ -185,12 +190,12 @@ function findPlace(
 async function answerOutside(
   parts: StreamParts,
   call: StreamRequest,
-  work: CallWork,
+  identifiedCall: IdentifiedCall,
 ): Promise<StreamAnswer> {
   const { ctx, uri, isAuthored, withRegistered } = call;
   if (withRegistered && URL.canParse(uri)) {
     await ensureStreamScopes(call, uri, parts.resourceMetadataUrl);
-    const registered = await streamRegistered(parts, call, work);
+    const registered = await streamRegistered(parts, call, identifiedCall);
     if (registered) return registered;
   }
   if (await isAuthored(uri, ctx))
@@ -204,7 +209,7 @@ function modesFor(
 ): DeliveryMode[] {
   const { principal } = identity;
   const { delivery: policy, redirectOrigins } = place.mount;
-  const delivery =
+  const choice =
     typeof policy === "function" ? policy({ uri, info, mimeType, principal, client }) : policy;
   const hasOrigins =
     redirectOrigins === "storage"
@@ -215,10 +220,10 @@ function modesFor(
     redirect: takesReply && storage.presign !== undefined && hasOrigins,
     downloadUrl: identity.mayMint,
   };
-  return deliveryOrder(delivery, client.prefer).filter((mode) => isPossible[mode]);
+  return deliveryOrder(choice, client.prefer).filter((mode) => isPossible[mode]);
 }
 
-/** Modes in the order in which they are tried; a `TypeError` for an invalid delivery, such as nothing from a function. */
+/** Modes in the order in which they are tried. Throws a `TypeError` for an invalid delivery, such as `undefined`. */
 function deliveryOrder(
   delivery: Delivery,
   preferred: readonly DeliveryMode[] = [],
@@ -232,8 +237,8 @@ function deliveryOrder(
 }
 
 /**
- * Refuses a caller whose access token lacks the scopes for reading a resource. The SDK asks for scopes at `resources/read` only;
- * without this, streaming would go around them.
+ * Refuses a caller whose access token lacks the scopes for reading a resource. The SDK checks scopes only at
+ * `resources/read`; without this check, streaming would bypass them.
  */
 async function ensureStreamScopes(
   { mcp, ctx }: StreamRequest,

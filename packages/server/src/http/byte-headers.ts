@@ -62,7 +62,7 @@ export interface ByteFacts {
   readonly range?: Required<ByteRange> | undefined;
   /** Whether a further range request can work. */
   readonly rangeable: boolean;
-  /** Send types that a browser may run as they are; otherwise as `application/octet-stream`. */
+  /** Whether types that a browser may run are sent under their name; otherwise as `application/octet-stream`. */
   readonly exactType: boolean;
   /** For a link: whether browsers save or show it. Absent for a download URL. */
   readonly disposition?: "attachment" | "inline" | undefined;
@@ -94,8 +94,8 @@ export function byteHeaders({
   const length = range ? range.end - range.start : size;
   if (length !== undefined) headers.push("Content-Length", String(length));
   if (etag !== undefined) headers.push("ETag", formatEntityTag(etag));
-  const changed = formatLastModified(info.lastModified, Date.now());
-  if (changed !== undefined) headers.push("Last-Modified", changed);
+  const lastModified = formatLastModified(info.lastModified, Date.now());
+  if (lastModified !== undefined) headers.push("Last-Modified", lastModified);
   if (sha256 !== undefined) headers.push("Repr-Digest", formatReprDigest(sha256));
   const codings = contentCodings(info.contentEncoding).join(", ");
   if (/^[\w., -]{1,200}$/.test(codings)) headers.push("Content-Encoding", codings);

@@ -10,7 +10,7 @@ import { SluiceError, type Principal } from "@sluice/core";
 import { definedMembers, EXTENSION_ID, type TextSealer } from "@sluice/core/internal";
 import { UnlistedTally } from "@sluice/storage/internal";
 import { tagOf } from "../access/principal.ts";
-import type { CallWork, ResourceCalls } from "../calls/resource-calls.ts";
+import type { IdentifiedCall, ResourceCalls } from "../calls/resource-calls.ts";
 import { mountsTemplate } from "../calls/resource-owner.ts";
 import { requireHandler } from "../calls/sdk-handlers.ts";
 import { canStream } from "../calls/streaming-declarations.ts";
@@ -53,7 +53,7 @@ export function resourcesHandler(
   async function pageFor(
     { cursor: sent, ...others }: { readonly cursor?: unknown },
     ctx: ServerContext,
-    work: CallWork,
+    work: IdentifiedCall,
   ): Promise<ListResourcesResult> {
     const context = [audience, mounts.storages[0]!.mapper.baseUri, tagOf(work.principal) ?? ""];
     const seal = (page: ListResourcesResult, source: PageSource): ListResourcesResult =>
@@ -80,7 +80,7 @@ export function resourcesHandler(
     }));
 }
 
-interface PageWork extends CallWork {
+interface PageWork extends IdentifiedCall {
   readonly ctx: ServerContext;
   readonly isMarked: boolean;
 }

@@ -10,7 +10,7 @@ import {
 import type { ObjectInfo } from "@sluice/storage";
 import { tagOf } from "../access/principal.ts";
 import { answerBytes, expectedBytes, type AnswerLeases } from "../calls/answer-lease.ts";
-import type { CallWork, ResourceCalls } from "../calls/resource-calls.ts";
+import type { IdentifiedCall, ResourceCalls } from "../calls/resource-calls.ts";
 import type { AnswersFor } from "../calls/resource-owner.ts";
 import { isCoded } from "../content/content-coding.ts";
 import type { ReplyTransfer } from "../http/reply.ts";
@@ -97,7 +97,7 @@ export class ResourceReader {
    */
   async readPart<Answer>(
     call: ReadCall,
-    work: CallWork,
+    work: IdentifiedCall,
     { copies = 1, forModel = false, ...request }: AskedPart,
     answer: (part: ResourcePart) => Promise<Answer>,
   ): Promise<Answer> {
@@ -127,7 +127,7 @@ export class ResourceReader {
 
   async #authorize(
     { ctx, uri, isOurs }: ReadCall,
-    { principal }: CallWork,
+    { principal }: IdentifiedCall,
   ): Promise<{ mount: Mount; key: string; storage: AuthorizedStorage }> {
     const { mount, key } = this.#options.mounts.placeFor(uri, principal);
     const canonical = mount.mapper.toUri(key);
@@ -186,7 +186,7 @@ interface BinaryRead {
 async function readBinary(
   transfers: Transfers,
   { ctx, uri, mount, key, storage, reads }: BinaryRead,
-  { principal, address, entry }: CallWork,
+  { principal, address, entry }: IdentifiedCall,
 ): Promise<ReadResourceResult | undefined> {
   const maxBytes = reads.maxBytes(ctx);
   if (maxBytes === undefined) return undefined;

@@ -29,7 +29,7 @@ export interface AuthorizedStorage
   extends Pick<StorageBackend, "describe" | "open" | "presign" | "presignOrigins">, ContentHeads {
   /** What the author of the server knows about an object; absent if nothing was said. */
   readonly about?: AskMetadata;
-  /** The whole object from memory, where it lies there as it is stored now; `undefined` if `open` has to be asked. */
+  /** The whole object from memory, if what lies there is what is stored now; otherwise `undefined`: use `open`. */
   findKept?(): KeptObject | undefined;
 }
 
@@ -143,9 +143,9 @@ class AllowedStorage implements AuthorizedStorage {
     this.#options = options;
     this.#storage = storage;
     this.#request = request;
-    if (storage.presign) this.presign = (key, asked) => this.#presign(key, asked);
+    if (storage.presign) this.presign = (key, signing) => this.#presign(key, signing);
     if (storage.presignOrigins)
-      this.presignOrigins = (asked) => storage.presignOrigins!(asked).catch(rethrowStorageFault);
+      this.presignOrigins = (call) => storage.presignOrigins!(call).catch(rethrowStorageFault);
   }
 
   findKept(): KeptObject | undefined {
@@ -215,8 +215,8 @@ class AllowedStorage implements AuthorizedStorage {
    */
   async #ensureAllowedAs({ key }: ObjectInfo): Promise<void> {
     const { access, mapper } = this.#options;
-    const { principal, key: asked, action } = this.#request;
-    if (key === asked || !access.hasRules) return;
+    const { principal, key: requestedKey, action } = this.#request;
+    if (key === requestedKey || !access.hasRules) return;
     ensureAllowed(await access.decide(principal, mapper.toUri(key), action));
   }
 }
@@ -303,7 +303,7 @@ export class OpenedKept implements OpenedObject {
   }
 }
 
-/** Thrown where a resource shall be streamed that its author serves by `resources/read` alone. */
+/** Thrown by a stream of a resource that its author serves only by `resources/read`. */
 export const readAloneFault: SluiceError = new SluiceError(
   "unsupported",
   "sluice: stream: the author serves it by read alone",

@@ -7,7 +7,7 @@ import { prefixIn, type Mount } from "./mount.ts";
 export interface Place {
   readonly mount: Mount;
   readonly key: string;
-  /** Names the resource in tokens and for revocation: the key behind the prefix of the mount. */
+  /** Names the resource in tokens and for revocation: the key after the prefix of the mount. */
   readonly name: string;
 }
 
@@ -22,7 +22,7 @@ export class Mounts {
   readonly storages: readonly Mount[];
   /** Every caller has every storage. */
   readonly areForAll: boolean;
-  /** Those for one URI come first: a template that matches it, too, must not answer for it. */
+  /** Those for one URI come first: a template that also matches it must not answer for it. */
   #providers: readonly ProviderMount[] = [];
   #all: readonly Mount[];
   readonly #byPrefix: Map<string, Mount>;
@@ -62,8 +62,8 @@ export class Mounts {
   }
 
   /**
-   * The resource of a URI: of a provider that is for it, else of the storage below whose base it is. Throws `not_found`
-   * outside of all, and `invalid_argument` for a malformed URI below a base.
+   * The resource of a URI: of a provider that makes it, else of the storage whose base the URI begins with. Throws
+   * `not_found` for a URI outside of all, and `invalid_argument` for a malformed one below a base.
    */
   placeOf(uri: string): Place {
     return this.#find(uri, () => true);
@@ -74,7 +74,7 @@ export class Mounts {
     return this.#find(uri, (storage) => isThereFor(storage, principal));
   }
 
-  /** The provider that is for a URI, or the storage below whose base it is. */
+  /** The provider that makes the resource of a URI, else the storage whose base the URI begins with. */
   mountOf(uri: string): Mount | undefined {
     return this.#providerPlace(uri)?.mount ?? this.#storageMountOf(uri);
   }
@@ -106,8 +106,8 @@ export class Mounts {
 }
 
 /**
- * Finds the mount below whose base a URI is. One look for each slash of the URI as far as bases reach: lists of URIs that
- * clients send are long, and so may be the list of mounts.
+ * Finds the mount whose base a URI begins with. One look for each slash of the URI as far as bases reach: lists of URIs
+ * that clients send are long, and so may be the list of mounts.
  */
 function finderOf(mounts: readonly Mount[]): (uri: string) => Mount | undefined {
   const byBase = new Map(mounts.map((mount) => [mount.mapper.baseUri, mount]));

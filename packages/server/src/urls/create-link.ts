@@ -2,7 +2,7 @@ import type { McpServer } from "@modelcontextprotocol/server";
 import { SluiceError } from "@sluice/core";
 import { definedMembers, trueFileName } from "@sluice/core/internal";
 import type { Caller } from "../access/principal.ts";
-import type { CallWork, ResourceCalls } from "../calls/resource-calls.ts";
+import type { IdentifiedCall, ResourceCalls } from "../calls/resource-calls.ts";
 import type { AnswersFor } from "../calls/resource-owner.ts";
 import { ensureReadScopes } from "../calls/sdk-handlers.ts";
 import { callInV2, type AnyCall } from "../calls/sdk-v1.ts";
@@ -109,7 +109,7 @@ export async function createLink(
 
 interface LinkWork {
   readonly uri: string;
-  readonly work: CallWork;
+  readonly work: IdentifiedCall;
   readonly signal: AbortSignal | undefined;
   readonly settings: LinkOptions;
   /** Throws for a spelling of the URI that the server's author has, or that needs further scopes. */

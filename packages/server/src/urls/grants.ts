@@ -107,7 +107,7 @@ export class Grants {
    * token is stored.
    */
   open(kind: GrantKind, token: string, now: number): OpenGrant | Promise<OpenGrant> {
-    // without stored tokens a text that looks like one costs the store nothing
+    // a Sluice that stores no tokens must not ask its store about a text that looks like one
     if (this.#forms[kind] === "stored" && isStoredToken(token))
       return this.#openStored(kind, token, now);
     try {
@@ -135,15 +135,15 @@ export class Grants {
   }
 
   /** Rejects with `not_found` when the session that a grant is bound to has ended. */
-  async ensureSession(opened: OpenGrant): Promise<void> {
-    if (opened.sessionTag === undefined || !this.#asksStore(opened)) return;
-    if (await this.#parts.state.isSessionOver(opened.sessionTag, Date.now()))
+  async ensureSession(grant: OpenGrant): Promise<void> {
+    if (grant.sessionTag === undefined || !this.#asksStore(grant)) return;
+    if (await this.#parts.state.isSessionOver(grant.sessionTag, Date.now()))
       throw new SluiceError("not_found", "sluice: redeem: the session ended");
   }
 
-  /** Claims a grant for a response, where the state store has a say. Rejects with `not_found` or `expired`. */
-  claim(opened: OpenGrant, answer: ClaimedAnswer): Promise<void> | undefined {
-    return this.#asksStore(opened) ? claim(this.#parts.state, opened, answer) : undefined;
+  /** Claims a grant for a response, if the state store decides about it. Rejects with `not_found` or `expired`. */
+  claim(grant: OpenGrant, answer: ClaimedAnswer): Promise<void> | undefined {
+    return this.#asksStore(grant) ? claim(this.#parts.state, grant, answer) : undefined;
   }
 
   /** Gives back what a claim took for bytes that were not sent. Rejects with errors of the store. */
@@ -151,7 +151,7 @@ export class Grants {
     return this.#parts.state.refund(id, bytes, Date.now());
   }
 
-  /** A download URL for the resource of a name; `undefined` when this identity gets none. Rejects with errors of the store. */
+  /** A download URL for a resource; `undefined` if this identity gets none. Rejects with errors of the store. */
   async mint(
     identity: Identity,
     name: string,
@@ -159,26 +159,26 @@ export class Grants {
   ): Promise<MintedGrant | undefined> {
     const { use, ttlMs } = this.#parts.grant;
     const { principal } = identity;
-    const usual = principal ? "window" : "lease";
+    const usualUse = principal ? "window" : "lease";
     return this.#issue("download", identity, {
       key: name,
       principal,
-      use: use ?? usual,
+      use: use ?? usualUse,
       ttlMs,
       etag,
     });
   }
 
   /**
-   * A link, which acts for its identity; `undefined` when this one gets none, such as one whose access token is about to
-   * end. Rejects with `too_large` for claims of a principal that do not fit, and with errors of the store.
+   * A link, which acts for its identity; `undefined` if this identity gets none, such as when its access token is about
+   * to expire. Rejects with `too_large` for claims of a principal that do not fit, and with errors of the store.
    */
   async mintLink(
     identity: Identity,
-    { name, etag, use: askedUse, ttlMs, disposition = "attachment" }: LinkTerms,
+    { name, etag, use: requestedUse, ttlMs, disposition = "attachment" }: LinkTerms,
   ): Promise<MintedLink | undefined> {
     const { links, linkTokens } = this.#parts;
-    const use = askedUse ?? links.use ?? "window";
+    const use = requestedUse ?? links.use ?? "window";
     const key = formatLinkFacts(name, { minter: identity.principal, disposition });
     const limit = maxKeyBytes("link", linkTokens === "stored");
     if (new TextEncoder().encode(key).length > limit)
@@ -194,14 +194,14 @@ export class Grants {
   async #issue(
     kind: GrantKind,
     identity: Identity,
-    asked: TokenClaims,
+    baseClaims: TokenClaims,
   ): Promise<MintedGrant | undefined> {
     const { bindSession, audience } = this.#parts;
     const { mayMint, maxTtlMs, owner = "" } = identity;
-    const lifetime = tokenLifetimes[kind][asked.principal ? "bound" : "self"];
-    const ttlMs = Math.min(asked.ttlMs ?? lifetime.ttlMs, lifetime.maxTtlMs, maxTtlMs);
+    const lifetime = tokenLifetimes[kind][baseClaims.principal ? "bound" : "self"];
+    const ttlMs = Math.min(baseClaims.ttlMs ?? lifetime.ttlMs, lifetime.maxTtlMs, maxTtlMs);
     if (!mayMint || ttlMs < 1_000) return undefined;
-    const claims = { ...asked, ttlMs, etag: asked.etag ?? unversioned };
+    const claims = { ...baseClaims, ttlMs, etag: baseClaims.etag ?? unversioned };
     // the end of a session withdraws its URLs, except those that are not revocable
     if (this.#isRevocable || kind === "link") await bindSession(identity, ttlMs);
     const minted =
@@ -213,7 +213,7 @@ export class Grants {
     return { ...minted, url: `${audience}${paths[kind]}${minted.token}` };
   }
 
-  /** Tells that this process serves its download URLs, so that no warning is due. */
+  /** Notes that this process serves its download URLs, so that no warning is due. */
   markServed(): void {
     this.#needsWarning = false;
   }
@@ -240,8 +240,8 @@ async function claim(
   { principal = "", body, hasBytes }: ClaimedAnswer,
 ): Promise<void> {
   // claimed as `window`, a grant is checked and not used up
-  const counted = hasBytes ? use : "window";
-  const claimed = { id, use: counted, issuedAt, expiresAt, principal, resource };
+  const claimedUse = hasBytes ? use : "window";
+  const claimed = { id, use: claimedUse, issuedAt, expiresAt, principal, resource };
   const { outcome } = await state.claim(claimed, Date.now(), body);
   if (outcome === "granted") return;
   if (outcome === "expired") throw new SluiceError("expired", "sluice: redeem: the grant expired");

@@ -38,7 +38,7 @@ function onlyPrincipal(principal: Principal): Principal {
 
 /** Headers of a response with a whole object that lies in memory. Its bytes are not here: storage bounds how many it keeps. */
 interface MemoryHeaders {
-  /** Another version of the object has another one. */
+  /** Compared by identity: another version of the object has another one. */
   readonly info: ObjectInfo;
   /** Frozen: every response has the same array. */
   readonly headers: readonly string[];
@@ -126,7 +126,7 @@ interface KeptGrant {
 
 /**
  * Opens sealed tokens of one kind, and remembers for a second what it opened: clients that fetch one object in
- * ranges send the same token many times a second. Everything that can change is still asked each
+ * ranges send the same token many times a second. Everything that can change is still checked each
  * time: the key, expiry, principal, access, version and claim.
  */
 export class SealedGrants {

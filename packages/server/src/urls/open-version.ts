@@ -56,7 +56,7 @@ export async function openVersion(
   const tag = info.etag === undefined ? undefined : formatEntityTag(info.etag);
   const status = conditionalStatus(info, tag, header);
   if (status) return { status, info };
-  // RFC 9110 §14.2: Range has a meaning for GET alone
+  // RFC 9110 §14.2: Range has a meaning only for GET
   if (method === "HEAD") return { status: 200, info };
   const rangeHeader = header("range");
   const range =
@@ -71,7 +71,7 @@ export async function openVersion(
   return { status: range ? 206 : 200, info: opened.info, range, opened };
 }
 
-/** A whole object from memory, where it is the version that a grant is for. */
+/** A whole object from memory. Throws `precondition_failed` if it is not the version that a grant is for. */
 export function keptVersion(grant: OpenGrant, kept: KeptObject): ChosenVersion {
   ensurePinned(grant, kept.info);
   return { status: 200, info: kept.info, opened: new OpenedKept(kept) };

@@ -47,14 +47,14 @@ interface RedemptionParts {
   readonly mounts: Mounts;
   readonly audit: AuditTrail;
   readonly failures: FailedRedemptions;
-  /** Types that a browser may run, such as HTML, keep their name. Else they are sent as octets. */
+  /** Types that a browser may run, such as HTML, are sent under their name; otherwise as `application/octet-stream`. */
   readonly exactTypes: boolean;
   readonly resourceMetadataUrl: string | undefined;
   readonly onError: (error: unknown) => void;
 }
 
 /** The record of a redemption, and the address of its client. */
-interface RedeemWork {
+interface RedeemContext {
   readonly entry: AuditEntry;
   readonly address: string | undefined;
 }
@@ -87,13 +87,15 @@ export class Redemptions {
     const mode = request.kind ?? "downloadUrl";
     const facts = { action: "download", mode, address } as const;
     const entry = audit.begin(facts, (name) => request.header(name));
-    const work = { entry, address };
+    const context = { entry, address };
     return entry.run(() =>
-      this.#answer(request, work).catch((error: unknown) => this.#refuse(request, work, error)),
+      this.#answer(request, context).catch((error: unknown) =>
+        this.#refuse(request, context, error),
+      ),
     );
   }
 
-  async #answer(request: RedeemRequest, { entry, address }: RedeemWork): Promise<Reply> {
+  async #answer(request: RedeemRequest, { entry, address }: RedeemContext): Promise<Reply> {
     const { usage, transfers, grants, mounts } = this.#parts;
     const opening = grants.open(request.kind ?? "download", request.token, Date.now());
     // awaits only promises throughout: an await of a plain value costs more than the rest of a small response
@@ -117,7 +119,7 @@ export class Redemptions {
     try {
       const authorized = mount.storageAccess.authorize({ principal, key, action: "stream", uri });
       const storage = authorized instanceof Promise ? await authorized : authorized;
-      // not from memory after an abort: `open` then rejects, so a client that is gone does not use the grant up
+      // after an abort take nothing from memory: `open` rejects, so a client that is gone does not use up the grant
       const inMemory =
         isPlain(request) && !request.signal?.aborted ? storage.findKept?.() : undefined;
       const chosen = inMemory
@@ -156,7 +158,7 @@ export class Redemptions {
 
   async #refuse(
     request: RedeemRequest,
-    { entry, address }: RedeemWork,
+    { entry, address }: RedeemContext,
     error: unknown,
   ): Promise<Reply> {
     const { failures, resourceMetadataUrl, onError } = this.#parts;
@@ -173,13 +175,13 @@ export class Redemptions {
     return kind === "link" ? linkRefusal(refusal, request.header("accept")) : refusal;
   }
 
-  /** The principal that a link acts for, while its session lasts. */
+  /** The principal that a link acts for. Rejects with `not_found` when its session has ended. */
   async #minterInSession(grant: OpenGrant): Promise<Principal | undefined> {
     await this.#parts.grants.ensureSession(grant);
     return grant.link?.minter;
   }
 
-  /** The principal of a bound grant, if it is the caller. */
+  /** The caller, who must be the principal of the bound grant: otherwise `unauthenticated` or `not_found`. */
   async #holderInSession(grant: OpenGrant, request: RedeemRequest): Promise<Principal> {
     const { callers, grants } = this.#parts;
     const { principal } = await callers.identify(request);
@@ -191,7 +193,7 @@ export class Redemptions {
       await grants.ensureSession(grant);
       return principal;
     }
-    // the grant is not bound to a session, so the one that the request names is not believed
+    // the grant is not bound to a session, so the one that the request names is not trusted
     const { sessionId: _claimed, ...holder } = principal;
     return holder;
   }
@@ -281,8 +283,8 @@ async function replyWithoutBytes({ chosen, headers, grant, entry }: Redemption):
 }
 
 /**
- * The refusal of a link in words, for the reader that opened it in a browser; any other client gets a problem. The
- * same status gives the same bytes, whatever was behind it.
+ * The refusal of a link as a page, for a person who opened it in a browser; any other client gets a problem. The
+ * same status gives the same bytes, whatever the cause.
  */
 function linkRefusal(refusal: Reply, accept: string | undefined): Reply {
   const sentence = sentences[refusal.status];

@@ -15,7 +15,7 @@ type S3Credentials = Awaited<ReturnType<S3ClientResolvedConfig["credentials"]>>;
 /** Sends commands: once, with a deadline, and with errors of Sluice. Retries and checksums are the work of Sluice. */
 export class Calls {
   readonly client: S3Client;
-  #checked: Promise<void> | undefined;
+  #settingsCheck: Promise<void> | undefined;
 
   constructor(client: S3Client) {
     this.client = client;
@@ -34,16 +34,17 @@ export class Calls {
     call: ServiceCall,
   ): Promise<Output> {
     call.signal?.throwIfAborted();
-    await (this.#checked ??= ensureSettings(this.client));
+    await (this.#settingsCheck ??= ensureSettings(this.client));
     // isStaleCredentials needs the SDK's own error, so errors are mapped last
     const attempt = (): Promise<Output> =>
       callService(call, (abortSignal) => this.client.send(command, { abortSignal }), { discard });
     try {
-      const signing = await this.credentials(call);
+      const usedCredentials = await this.credentials(call);
       try {
         return await attempt();
       } catch (error) {
-        if (!isStaleCredentials(error) || !(await this.#hasOthers(signing, call))) throw error;
+        if (!isStaleCredentials(error) || !(await this.#hasOtherCredentials(usedCredentials, call)))
+          throw error;
         return await attempt();
       }
     } catch (error) {
@@ -53,7 +54,7 @@ export class Calls {
   }
 
   /** Whether there are credentials that may do better than those that were refused. */
-  async #hasOthers(refused: S3Credentials, call: ServiceCall): Promise<boolean> {
+  async #hasOtherCredentials(refused: S3Credentials, call: ServiceCall): Promise<boolean> {
     // another call may have renewed them already
     if (isOther(refused, await this.credentials(call))) return true;
     return isOther(refused, await this.credentials(call, true));
@@ -75,10 +76,10 @@ async function ensureSettings({ config }: S3Client): Promise<void> {
     requestChecksumCalculation: [await config.requestChecksumCalculation(), "WHEN_REQUIRED"],
     responseChecksumValidation: [await config.responseChecksumValidation(), "WHEN_REQUIRED"],
   };
-  for (const [name, [is, ought]] of Object.entries(settings))
-    if (is !== ought)
+  for (const [name, [actual, required]] of Object.entries(settings))
+    if (actual !== required)
       throw new SluiceError(
         "invalid_argument",
-        `s3: the client has ${name} ${is}; create it with ${name}: ${JSON.stringify(ought)}`,
+        `s3: the client has ${name} ${actual}; create it with ${name}: ${JSON.stringify(required)}`,
       );
 }

@@ -67,21 +67,21 @@ export async function openObject(
     const { size } = await describeObject(calls, key, call, signal);
     throw new SluiceError(error.code, error.message, { cause: error.cause, size });
   });
-  const message = answer.Body as Readable;
+  const stream = answer.Body as Readable;
   try {
     const { size, resolved } = readAnswer(answer, range, operation);
     const info = toObjectInfo(key, answer, size, { whole: range === undefined });
     // not every server looks at If-Match
     ensureCondition(info, { ifMatch }, operation);
-    const body = createFlowBody(flowOfReadable(message, { operation, signal }), signal);
+    const body = createFlowBody(flowOfReadable(stream, { operation, signal }), signal);
     return { info, ...definedMembers({ range: resolved }), body };
   } catch (error) {
-    message.destroy();
+    stream.destroy();
     throw error;
   }
 }
 
-/** Not every server says with its 416 how long the object is. */
+/** True for a 416 without the size of the object, which some servers leave out. */
 function isWithoutSize(error: unknown): error is SluiceError {
   return (
     SluiceError.is(error) && error.code === "range_not_satisfiable" && error.size === undefined
@@ -100,7 +100,7 @@ function askForChecksums(command: GetObjectCommand): void {
   );
 }
 
-/** The size of the object and the range that follows. */
+/** The size of the object, and the range whose bytes follow. */
 function readAnswer(
   answer: GetObjectCommandOutput,
   range: ByteRange | undefined,
@@ -158,7 +158,7 @@ function ensureReadable(head: HeadObjectCommandOutput, operation: string): void 
     );
 }
 
-/** Some servers keep the framing of an upload, which they have taken off, as a coding of the object. */
+/** Without `aws-chunked`: some servers store this framing of an upload as a coding, although they have removed it. */
 function toStoredCoding(header: string | undefined): string | undefined {
   const codings = (header ?? "").split(",").map((coding) => coding.trim());
   return (
@@ -167,8 +167,8 @@ function toStoredCoding(header: string | undefined): string | undefined {
 }
 
 /**
- * The ETag does not count: it is an MD5 only sometimes. Of several parts, most checksums are not
- * digests of the whole.
+ * The ETag does not count: it is an MD5 only sometimes. For an object of several parts, most
+ * checksums are not digests of the whole.
  */
 function toDigests(head: ObjectHead): Digests | undefined {
   if (head.ChecksumType !== "FULL_OBJECT") return undefined;

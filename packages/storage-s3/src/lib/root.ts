@@ -62,41 +62,45 @@ export function createRoot(bucket: string, givenPrefix: string): S3Root {
   };
 }
 
-const operation = "s3: list";
+const listOperation = "s3: list";
 
 /**
- * One page of a listing. A page is short where names have no legal key: markers of folders end in
- * a slash. It may even be empty and not the last.
+ * One page of a listing. A page is short if names have no legal key, such as markers of folders,
+ * which end in a slash. It may even be empty and not the last.
  */
 export function listObjects(calls: Calls, root: S3Root, options: ListOptions): Promise<ListPage> {
   const store = `${root.bucket}/${root.prefix}`;
-  return listPage(options, { operation, store }, async ({ prefix, limit, after }) => {
-    const command = new ListObjectsV2Command({
-      Bucket: root.bucket,
-      Prefix: root.prefix + prefix,
-      MaxKeys: limit,
-      // a name may hold characters that XML cannot
-      EncodingType: "url",
-      ContinuationToken: after,
-    });
-    const page = await calls.send(command, { operation, signal: options.signal });
-    // XML of something else parses as an empty listing
-    if (page.IsTruncated === undefined && page.Contents === undefined)
-      throw new SluiceError("unavailable", `${operation}: the answer is not a listing`);
-    // servers that do not know the encoding answer without naming it, and with plain names
-    const decode = page.EncodingType === "url" ? decodeName : (name: string) => name;
-    const tally = new UnlistedTally();
-    const objects = (page.Contents ?? []).flatMap((object) =>
-      toListed(object, decode(object.Key ?? ""), { root, tally }),
-    );
-    if (page.IsTruncated && !page.NextContinuationToken)
-      throw new SluiceError(
-        "protocol",
-        `${operation}: the page is not the last, but names no next one`,
+  return listPage(
+    options,
+    { operation: listOperation, store },
+    async ({ prefix, limit, after }) => {
+      const command = new ListObjectsV2Command({
+        Bucket: root.bucket,
+        Prefix: root.prefix + prefix,
+        MaxKeys: limit,
+        // a name may hold characters that XML cannot
+        EncodingType: "url",
+        ContinuationToken: after,
+      });
+      const page = await calls.send(command, { operation: listOperation, signal: options.signal });
+      // XML of something else parses as an empty listing
+      if (page.IsTruncated === undefined && page.Contents === undefined)
+        throw new SluiceError("unavailable", `${listOperation}: the answer is not a listing`);
+      // servers without this encoding give plain names, and do not name it in the response
+      const decode = page.EncodingType === "url" ? decodeName : (name: string) => name;
+      const tally = new UnlistedTally();
+      const objects = (page.Contents ?? []).flatMap((object) =>
+        toListed(object, decode(object.Key ?? ""), { root, tally }),
       );
-    const next = page.IsTruncated ? page.NextContinuationToken : undefined;
-    return { objects, next, untyped: true, ...definedMembers({ unlisted: tally.take() }) };
-  });
+      if (page.IsTruncated && !page.NextContinuationToken)
+        throw new SluiceError(
+          "protocol",
+          `${listOperation}: the page is not the last, but names no next one`,
+        );
+      const next = page.IsTruncated ? page.NextContinuationToken : undefined;
+      return { objects, next, untyped: true, ...definedMembers({ unlisted: tally.take() }) };
+    },
+  );
 }
 
 function toListed(
@@ -114,7 +118,7 @@ function toListed(
   return [definedMembers({ key, size: Size, etag, lastModified: LastModified })];
 }
 
-/** The text behind form-url-encoding, as in `red+flower.jpg`; `undefined` when it is not UTF-8. */
+/** Decodes form-url-encoding, as in `red+flower.jpg`; `undefined` if the text is not UTF-8. */
 export function decodeName(encoded: string): string | undefined {
   try {
     return decodeURIComponent(encoded.replaceAll("+", " "));

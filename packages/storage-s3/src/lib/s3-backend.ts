@@ -19,7 +19,7 @@ import { Calls } from "./calls.ts";
 import { createRoot, listObjects, type S3Root } from "./root.ts";
 import { describeObject, openObject } from "./open.ts";
 import { toSluiceError } from "./s3-error.ts";
-import { writeObject, writeObjectInSteps } from "./step-writer.ts";
+import { writeObject, writeObjectInSteps } from "./writer.ts";
 import { type S3EventSource, watchObjects } from "./watch.ts";
 
 const connectionTimeoutMs = 10_000;
@@ -129,8 +129,8 @@ const maxSeconds = 7 * 24 * 3600;
 
 /**
  * Signs a GET, without `Range` and `If-Match`: if they were signed, every client would have to send the
- * same. A URL expires with the credentials that signed it, so it never promises more. Text that S3
- * cannot put into its response is refused: a header has no characters beyond ASCII.
+ * same. A URL expires with the credentials that signed it, so it never promises more. `undefined` if
+ * that is in less than a second, or for text that S3 cannot put into a header: anything but ASCII.
  */
 async function presignObject(
   calls: Calls,

@@ -3,8 +3,8 @@ import { definedMembers, parseRetryAfter, parseContentRange } from "@sluice/core
 import { staleConnection } from "@sluice/core/internal/node";
 
 /**
- * Facts from an error of the SDK. HEAD answers have no body, so their code is "Unknown" and the
- * status is all there is.
+ * Facts from an error of the SDK. Responses to HEAD have no body and so no code: the status is all
+ * there is.
  */
 interface S3Refusal {
   readonly status: number;
@@ -98,22 +98,22 @@ export function toSluiceError(error: unknown, operation: string): SluiceError {
   const refusal = readRefusal(error);
   if (refusal === undefined) return fromNetwork(error, operation);
   const { status, code, size, headers, requestId } = refusal;
-  const [meaning, text] = meaningOf(refusal);
+  const [sluiceCode, text] = meaningOf(refusal);
   const codeSuffix = /^\w{1,64}$/.test(code) ? ` ${code}` : "";
   const waitMs =
-    meaning === "throttled" || meaning === "unavailable"
+    sluiceCode === "throttled" || sluiceCode === "unavailable"
       ? parseRetryAfter(headers["retry-after"], Date.now())
       : undefined;
   // for an outage, 0 would mean that the request did not arrive (see fromNetwork)
-  const retryAfterMs = meaning === "unavailable" ? waitMs || undefined : waitMs;
-  return new SluiceError(meaning, `${operation}: ${text} (${status}${codeSuffix})`, {
+  const retryAfterMs = sluiceCode === "unavailable" ? waitMs || undefined : waitMs;
+  return new SluiceError(sluiceCode, `${operation}: ${text} (${status}${codeSuffix})`, {
     cause: new S3Answer(
       `S3 answered ${status}${codeSuffix}${requestId ? `, request ${requestId}` : ""}`,
       { status, code },
     ),
     ...definedMembers({
       retryAfterMs,
-      size: meaning === "range_not_satisfiable" ? size : undefined,
+      size: sluiceCode === "range_not_satisfiable" ? size : undefined,
     }),
   });
 }
@@ -141,7 +141,7 @@ export function isUploadGone(error: unknown): boolean {
   return SluiceError.is(error) && error.cause instanceof S3Answer && error.cause.isUploadMissing;
 }
 
-/** True when other credentials may help: they have expired. A HEAD says no more than 400. */
+/** True if other credentials may help, because those used have expired. A HEAD shows that only as a 400. */
 export function isStaleCredentials(error: unknown): boolean {
   const refusal = readRefusal(error);
   if (refusal === undefined) return false;
@@ -170,11 +170,12 @@ function fromNetwork(error: unknown, operation: string): SluiceError {
     return new SluiceError("unauthenticated", `${operation}: there are no credentials`, {
       cause: error,
     });
-  const what = typeof code === "string" ? code : name === "TimeoutError" ? name : undefined;
-  if (what !== undefined)
-    return new SluiceError("unavailable", `${operation}: S3 cannot be reached (${what})`, {
+  const fault = typeof code === "string" ? code : name === "TimeoutError" ? name : undefined;
+  if (fault !== undefined)
+    return new SluiceError("unavailable", `${operation}: S3 cannot be reached (${fault})`, {
       cause: error,
-      ...(what === staleConnection && { retryAfterMs: 0 }),
+      // the connection had closed before the request: it can be sent again at once
+      ...(fault === staleConnection && { retryAfterMs: 0 }),
     });
   return new SluiceError("protocol", `${operation}: the answer of S3 cannot be read`, {
     cause: error,

@@ -152,19 +152,19 @@ function driveUpload(
   const { operation, address } = target;
   const repeat = repeaterOf(target, signal);
   let mayArriveLate = isResumed;
-  const started = (): Promise<string> =>
+  const uploadId = (): Promise<string> =>
     within(starting, {
       timeoutMs: longMs,
       expired: () => new SluiceError("timeout", `${operation}: the upload did not start`),
       signal,
     });
-  /** S3 knows the upload no more: it was completed or aborted. */
+  /** True if the upload is gone: it was completed or aborted. */
   const hasEnded = (UploadId: string): Promise<boolean> => {
     const parts = new ListPartsCommand({ ...address, UploadId, MaxParts: 1 });
     return calls.send(parts, { operation }).then(() => false, isUploadGone);
   };
   const sendPart = async (number: number, part: Uint8Array): Promise<void> => {
-    const UploadId = await started();
+    const UploadId = await uploadId();
     const command = new UploadPartCommand({
       ...address,
       UploadId,
@@ -186,7 +186,7 @@ function driveUpload(
   return {
     send: (number, part) => repeat(() => sendPart(number, part)),
     async complete() {
-      const UploadId = await started();
+      const UploadId = await uploadId();
       const complete = async (): Promise<string> => {
         const command = new CompleteMultipartUploadCommand({
           ...address,
@@ -200,7 +200,7 @@ function driveUpload(
           operation,
         );
       };
-      // if the upload has ended and the object is of its parts, an earlier try completed it, or a writer with the same bytes
+      // an upload that has ended and an object of its parts: an earlier try completed it, or a writer of the same bytes
       const find = async (): Promise<string | undefined> => {
         if (!(await hasEnded(UploadId))) return undefined;
         const head = calls.send(new HeadObjectCommand(address), { operation, signal });

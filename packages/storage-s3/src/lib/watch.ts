@@ -72,7 +72,7 @@ function readEvents(body: string, root: S3Root): readonly S3Event[] | undefined 
   try {
     return toEvents(body, root);
   } catch {
-    // no JSON, or of another shape in some depth
+    // not JSON, or of another shape at some depth
     return undefined;
   }
 }
@@ -106,11 +106,11 @@ function isNewer(sequencer: string, than: string): boolean {
   return comparable(sequencer) > comparable(than);
 }
 
-function toChange(eventName: string, ofVersion: boolean): S3Event["change"] | undefined {
+function toChange(eventName: string, hasVersion: boolean): S3Event["change"] | undefined {
   const [, kind, detail] = /^(?:s3:)?(\w+):(\w+)/.exec(eventName) ?? [];
   if (kind === "ObjectCreated" || kind === "ObjectRestore") return "changed";
-  // one version is gone, perhaps an old one: a description tells
-  if (kind === "ObjectRemoved" && detail === "Delete" && ofVersion) return "changed";
+  // one version is gone, perhaps an old one: `describe` shows whether the object is
+  if (kind === "ObjectRemoved" && detail === "Delete" && hasVersion) return "changed";
   if (kind === "ObjectRemoved" || kind === "LifecycleExpiration") return "removed";
   return undefined;
 }

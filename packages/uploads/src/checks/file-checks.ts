@@ -16,7 +16,7 @@ export interface AnnouncedFile {
 
 /** What is known of a file that was checked. */
 export interface CheckedFile {
-  /** Absent when the sender named none: then the answer does. */
+  /** Absent if the sender gave no name: then the answer gives it. */
   readonly name?: string;
   /** Bytes. */
   readonly size: number;
@@ -32,7 +32,7 @@ export interface CheckedFile {
 export interface FileChecks {
   /** Bytes that were looked at. */
   readonly bytes: number;
-  /** A promise means that the next chunk has to wait. It rejects as soon as the type is a wrong one. */
+  /** A promise means that the next chunk has to wait. It rejects as soon as the type is not accepted. */
   add(chunk: Uint8Array): Promise<unknown> | undefined;
   /** Lets go of memory until the next bytes come. */
   pause(): void;
@@ -84,7 +84,7 @@ export function createFileChecks({
   };
 }
 
-/** Says what a file is that is read from its beginning. */
+/** Reads a whole file, and says what it is. */
 export async function checkBody(
   body: ReadableStream<Uint8Array>,
   announced: AnnouncedFile,
@@ -104,7 +104,7 @@ export async function checkBody(
   }
 }
 
-/** A few kilobytes each. */
+/** Files whose checks are kept: a few kilobytes each. */
 const maxFiles = 1_000;
 const maxAgeMs = 3_600_000;
 

@@ -41,7 +41,7 @@ interface ConfirmationParts {
   readonly onError: (error: unknown) => void;
 }
 
-/** Makes files the server's, and finds them again. */
+/** Confirms files, which makes them the server's, and finds confirmed ones again. */
 export class Confirmation {
   readonly #parts: ConfirmationParts;
 
@@ -139,7 +139,7 @@ export class Confirmation {
     return { ...state, uploadId, owner, folder };
   }
 
-  /** By the clock that the sweeper goes by; while the store is down, by that of this process. */
+  /** Throws `expired` for a late confirmation: by the sweeper's clock, or that of this process while the store is down. */
   async #ensureInTime(state: UploadState): Promise<void> {
     const now = await sharedNow(this.#parts.store).catch(() => Date.now());
     if (now >= endOf(state) + confirmMs) throw uploadError("expired", "this upload has expired");
@@ -195,7 +195,7 @@ export class Confirmation {
     { fileId, place, ...facts }: ConfirmedFile,
   ): UploadedFile {
     const { storage, quota, onError } = this.#parts;
-    /** What a tool does with a file fails with words for its caller: the SDK sends them. */
+    /** Errors of a file in a tool have words for the caller of the tool, because the SDK sends them to it. */
     const toTool = (error: unknown): unknown => errorForTool(error, onError);
     const open: UploadedFile["open"] = (options = {}) =>
       storage.open(bytesKey(folder, fileId), options).then(
@@ -232,7 +232,7 @@ function confirmedBefore() {
   return uploadError("already_exists", "this upload was confirmed or closed before");
 }
 
-/** An opened object whose body fails with other errors. Nothing is read ahead; the faces of files and memory stay. */
+/** An opened object whose body fails with other errors. Nothing is read ahead; `file` and `bytes` stay. */
 function withErrors(opened: OpenedObject, errorFor: (error: unknown) => unknown): OpenedObject {
   const { info, range, file, bytes } = opened;
   return withBody({ info, range, file, bytes }, () => {

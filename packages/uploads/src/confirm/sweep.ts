@@ -39,8 +39,8 @@ interface SweptUploads {
 const account = "sweep";
 
 /**
- * Sweeps at once and on an interval. The process that swept last goes on with it, and another one when its lease has
- * ended.
+ * Sweeps at once and on an interval. The process that swept last keeps sweeping; another one takes over when its lease
+ * has ended.
  */
 export function startSweeper({
   store,

@@ -28,8 +28,8 @@ export class StorageRoom {
   }
 
   /**
-   * Runs `work` with a request while the bytes that are to come of its file have room. Rejects with `no_space` before
-   * the body is read when they do not fit beside what others have booked.
+   * Books room for the bytes of a file that are to come, while `work` runs with a request that counts them off. Rejects
+   * with `no_space` before the body is read if they do not fit besides what others have booked.
    */
   async during<Request extends RoomRequest, T>(
     request: Request,
@@ -38,7 +38,7 @@ export class StorageRoom {
   ): Promise<T> {
     const freeBytes = this.#freeBytes;
     const { maxBytes, maxFiles } = request.slot.terms;
-    // what is too large is refused for that
+    // a file that is too large is refused by `work`, for its size
     const isTooLarge = bytes > maxBytes * maxFiles;
     if (!freeBytes || bytes < fewBytes || isTooLarge) return work(request);
     const booking = { bytes };
@@ -66,8 +66,8 @@ export class StorageRoom {
 }
 
 /**
- * Whether storage cannot hold the file: it has no room, or takes none of this size. The quota of an owner is another reason, and
- * so is room that others have booked.
+ * Whether storage cannot hold the file: it has no room, or takes none of this size. False for the quota of an owner,
+ * and for room that others have booked.
  */
 export function exceedsStorage(error: unknown): boolean {
   if (!SluiceError.is(error) || error.origin === uploadsOrigin || error.retryAfterMs !== undefined)

@@ -20,7 +20,7 @@ const leaseMs = 10_000;
 const renewEveryMs = 500;
 /** Time that must be left to keep what has come. */
 const keepingMs = 4_000;
-/** How often the store is asked whether another process is through. */
+/** How often the store is asked whether another process has released the file. */
 const askEveryMs = 100;
 
 /**
@@ -30,10 +30,10 @@ const askEveryMs = 100;
 export class WriteLock {
   readonly #store: UploadStore;
   readonly #onError: (error: unknown) => void;
-  /** By file: the request of this process that has it or waits for it. It is asked to leave without the store. */
+  /** By file: the request of this process that has it or waits for it. A newer one here asks it to leave directly. */
   readonly #current = new Map<
     string,
-    { readonly want: () => void; readonly over: Promise<void> }
+    { readonly askToLeave: () => void; readonly ended: Promise<void> }
   >();
 
   constructor(store: UploadStore, onError: (error: unknown) => void) {
@@ -50,8 +50,8 @@ export class WriteLock {
     const current = this.#current;
     // no await between the last check and `current.set`: two requests must not both get in
     for (let holder = current.get(fileId); holder; holder = current.get(fileId)) {
-      holder.want();
-      await within(holder.over, {
+      holder.askToLeave();
+      await within(holder.ended, {
         clock: systemClock,
         timeoutMs: leaseMs,
         expired: () =>
@@ -62,13 +62,13 @@ export class WriteLock {
       });
     }
     const stop = new AbortController();
-    let want!: () => void;
+    let askToLeave!: () => void;
     // in Workers a request must not abort a signal of another one: it resolves a promise that this one acts on
-    const wish = new Promise<void>((resolve) => void (want = resolve));
-    void wish.then(() => stop.abort(overtaken()));
+    const leaveRequest = new Promise<void>((resolve) => void (askToLeave = resolve));
+    void leaveRequest.then(() => stop.abort(overtaken()));
     let finish!: () => void;
-    const over = new Promise<void>((resolve) => void (finish = resolve));
-    current.set(fileId, { want, over });
+    const ended = new Promise<void>((resolve) => void (finish = resolve));
+    current.set(fileId, { askToLeave, ended });
     const leave = (): void => {
       current.delete(fileId);
       finish();

@@ -6,7 +6,7 @@ import { RefusedFile, uploadError } from "../slots/upload-error.ts";
 import type { SlotFiles } from "../store/slot-files.ts";
 import type { UploadRequest } from "./request-facts.ts";
 
-/** What it takes to receive files. */
+/** Collaborators that receive files. */
 export interface ReceiverParts {
   readonly files: SlotFiles;
   readonly quota: QuotaTracker;
@@ -36,7 +36,7 @@ export interface UploadPace {
 /** Reads the body of a request; rejects with `timeout` if it comes too slowly. */
 type ReadBody = (request: Pick<UploadRequest, "body" | "signal">, take: TakeChunk) => Promise<void>;
 
-/** Makes a reader that asks senders for this pace. */
+/** Makes a reader that enforces this pace. */
 export function createBodyReader(pace: UploadPace, clock?: Clock): ReadBody {
   const { minBytesPerSecond = 8_192, rateWindowMs = 10_000 } = pace;
   const { idleMs = 15_000, totalMs = 6 * 3_600_000 } = pace;

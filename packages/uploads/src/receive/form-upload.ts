@@ -8,8 +8,8 @@ import { boundaryOf, createFormReader, type PartFacts, type PartReceiver } from 
 import { ensureSize, type ReceiverParts } from "./body-reader.ts";
 import type { UploadRequest } from "./request-facts.ts";
 
-/** What a form may have beside the bytes of its files: headers, boundaries, preamble, epilogue. */
-const aroundBytes = 16 * 1024;
+/** Maximum bytes of a form besides those of its files: headers, boundaries, preamble, epilogue. */
+const maxFramingBytes = 16 * 1024;
 
 interface ComingFile {
   readonly fileId: string;
@@ -27,7 +27,7 @@ export async function receiveForm(
   const { slot, facts, signal } = request;
   const { terms, owner, uploadId } = slot;
   const boundary = boundaryOf(facts.contentType ?? "");
-  const maxBytes = terms.maxBytes * terms.maxFiles + aroundBytes;
+  const maxBytes = terms.maxBytes * terms.maxFiles + maxFramingBytes;
   ensureSize(facts.contentLength, maxBytes);
   // how the bytes are divided is not known yet
   const formId = newId();
@@ -113,7 +113,7 @@ function receiverOf(file: ComingFile): PartReceiver {
     },
     end() {
       file.finishing = opening.then(async (sink) => ({ fileId, ...(await sink.finish()) }));
-      // it is thrown where all of them are waited for
+      // `readForm` waits for all of them, and throws the error
       file.finishing.catch(() => {});
     },
   };

@@ -107,7 +107,7 @@ interface PartAppender {
 
 /**
  * Resumes a file at `offset`. Each part is an object that is made once and appears whole, so of two writers at the
- * same place one fails with `already_exists`, and a crash costs the last part only.
+ * same offset one fails with `already_exists`, and a crash costs only the last part.
  */
 export function createPartAppender(
   storage: UploadStorage,
@@ -124,10 +124,10 @@ export function createPartAppender(
     readonly ensureOurs: () => void;
   },
 ): PartAppender {
-  // an upload that was cut off keeps what had come, so nothing here ends with its request
+  // an interrupted upload keeps what has come, so no call here takes the signal of the request
   let writer: ObjectWriter | undefined;
   let writerBytes = 0;
-  let writerBegan = 0;
+  let writerBegunAt = 0;
   let keptBytes = start;
   let offset = start;
   const keys: string[] = [];
@@ -142,13 +142,13 @@ export function createPartAppender(
 
   async function keep(): Promise<void> {
     if (!writer) return;
-    const whole = writer;
+    const finishedWriter = writer;
     writer = undefined;
     try {
       ensureOurs();
-      await whole.commit();
+      await finishedWriter.commit();
     } catch (error) {
-      await whole.abort();
+      await finishedWriter.abort();
       throw isTaken(error) ? alreadyResumed(error) : error;
     }
     keys.push(partKey(folder, fileId, keptBytes));
@@ -161,13 +161,13 @@ export function createPartAppender(
     while (rest.length > 0) {
       if (!writer) {
         writer = await openPart();
-        writerBegan = systemClock.now();
+        writerBegunAt = systemClock.now();
       }
       const piece = rest.subarray(0, partBytes - writerBytes);
       rest = rest.subarray(piece.length);
       writerBytes += piece.length;
       await writer.write(piece);
-      const isOld = systemClock.now() - writerBegan >= partMs;
+      const isOld = systemClock.now() - writerBegunAt >= partMs;
       if (writerBytes === partBytes || isOld) await keep();
     }
   });

@@ -67,9 +67,9 @@ export async function openFileInSteps(
   try {
     const record = createStepRecord(services, address, plan);
     const rest = await record.find(writer.offset);
-    const isNothing = writer.offset + rest.byteLength === 0;
+    const isEmpty = writer.offset + rest.byteLength === 0;
     // not every service remembers that the upload became an object
-    if (isNothing && (await unlessMissing(services.storage.describe(key)))) {
+    if (isEmpty && (await unlessMissing(services.storage.describe(key)))) {
       await writer.suspend();
       return undefined;
     }
@@ -174,12 +174,12 @@ function createFileInSteps(
     },
     async finish(signal) {
       await queue.drain();
-      const isSeen = checks !== undefined && checks.bytes === offset;
-      const checked = isSeen ? await checks!.conclude() : undefined;
+      const haveChecksSeenAll = checks !== undefined && checks.bytes === offset;
+      const checked = haveChecksSeenAll ? await checks!.conclude() : undefined;
       checks = undefined;
       const target = await currentWriter();
       lease.ensureOurs();
-      // whatever comes of it, this writer has nothing more to keep
+      // even if the commit fails, this writer has nothing more to keep
       writer = undefined;
       newBytes = 0;
       const { size } = await target.commit();
@@ -243,7 +243,7 @@ async function checkStored(
   return checkBody(body, { ...announced, expectedBytes: info.size });
 }
 
-/** What lies beside a file in steps, so that a listing shows how far it is and other processes go on with it. */
+/** What lies beside a file in steps, so that a listing shows how far it is and other processes can resume it. */
 interface StepRecord {
   /** As it is now. */
   readonly plan: FilePlan;
@@ -264,20 +264,20 @@ export function createStepRecord(
     onError,
   }: { readonly storage: UploadStorage; readonly onError: (error: unknown) => void },
   { slot, fileId, lease }: FileAddress,
-  given: FilePlan,
+  initialPlan: FilePlan,
 ): StepRecord {
   const folder = folderOf(slot);
-  let plan = given;
+  let plan = initialPlan;
   /** The object that says where the last step has ended. */
   let last: { readonly key: string; readonly etag: string | undefined } | undefined;
   let isAtStart = true;
-  let head: ReturnType<typeof createSha256> | undefined = createSha256();
-  let headBytes = 0;
+  let beginningHash: ReturnType<typeof createSha256> | undefined = createSha256();
+  let hashedBytes = 0;
 
   async function keepBeginning(): Promise<void> {
-    if (!head || headBytes === 0) return;
-    plan = { ...plan, beginning: { bytes: headBytes, sha256: head.digest() } };
-    head = undefined;
+    if (!beginningHash || hashedBytes === 0) return;
+    plan = { ...plan, beginning: { bytes: hashedBytes, sha256: beginningHash.digest() } };
+    beginningHash = undefined;
     lease.ensureOurs();
     await replaceJson(storage, planKey(folder, fileId), plan);
   }
@@ -298,21 +298,21 @@ export function createStepRecord(
       return rest;
     },
     async observe(chunk) {
-      if (!isAtStart || plan.beginning !== undefined) head = undefined;
-      if (!head) return;
-      const piece = chunk.subarray(0, beginningBytes - headBytes);
-      head.update(piece);
-      headBytes += piece.byteLength;
-      if (headBytes === beginningBytes) await keepBeginning();
+      if (!isAtStart || plan.beginning !== undefined) beginningHash = undefined;
+      if (!beginningHash) return;
+      const piece = chunk.subarray(0, beginningBytes - hashedBytes);
+      beginningHash.update(piece);
+      hashedBytes += piece.byteLength;
+      if (hashedBytes === beginningBytes) await keepBeginning();
     },
     async keep({ offset, rest }) {
       await keepBeginning();
       lease.ensureOurs();
       const key = stepKey(folder, fileId, offset);
-      const before = last;
+      const previous = last;
       // replaces the record that this request found, and no other
-      const ifMatch = before?.etag === undefined ? {} : { ifMatch: before.etag };
-      const condition = before?.key === key ? ifMatch : { ifAbsent: true };
+      const ifMatch = previous?.etag === undefined ? {} : { ifMatch: previous.etag };
+      const condition = previous?.key === key ? ifMatch : { ifAbsent: true };
       try {
         const { etag } = await writeObject(storage, key, rest.slice(), condition);
         last = { key, etag };
@@ -324,8 +324,8 @@ export function createStepRecord(
         if (found?.size !== 0) throw alreadyResumed(error);
         last = { key, etag: found.etag };
       }
-      // one that stays is removed with the plan
-      if (before && before.key !== key) await storage.remove(before.key).catch(onError);
+      // if this fails, the object is removed with the plan
+      if (previous && previous.key !== key) await storage.remove(previous.key).catch(onError);
     },
   };
 }

@@ -86,7 +86,7 @@ export class PartialFiles {
     throw noFile();
   }
 
-  /** Keeps what was said of a file: from then on the slot has it. Gives it open. */
+  /** Opens a new file and writes its plan, from which on the slot has the file. */
   async begin(address: FileAddress, plan: FilePlan, signal: AbortSignal): Promise<PartialFile> {
     const { storage, onError } = this.#parts;
     const { slot, fileId } = address;
@@ -103,8 +103,8 @@ export class PartialFiles {
   }
 
   /**
-   * Opens a file. Rejects with `not_found`. It lists the upload where the parts of the file are objects, and where the
-   * file is whole.
+   * Opens a file; rejects with `not_found` if the slot does not have it. Lists the upload only if the parts of the file
+   * are objects, or storage has nothing to resume.
    */
   async open(address: FileAddress, signal: AbortSignal): Promise<FileInSlot> {
     const { slot, fileId } = address;
@@ -118,8 +118,8 @@ export class PartialFiles {
   }
 
   /**
-   * Makes a file whole and one of its slot. What showed how far it was is removed last, so a crash on the way costs
-   * nothing.
+   * Makes a file whole and adds it to its slot. The objects that showed its progress are removed last, so a crash
+   * on the way costs nothing.
    */
   async finish(
     slot: OpenSlot,
@@ -128,14 +128,14 @@ export class PartialFiles {
   ): Promise<FileRecord> {
     const { storage, files } = this.#parts;
     const received = await file.finish(signal);
-    // a staged file has no parts to assemble it from again
+    // a file that storage takes in steps has no parts to join again
     const keepsBytes = file.plan.steps !== undefined;
     const [record] = await files.store(slot, [received], signal, { keepsBytes });
     const listedKeys = progressObjectsOf(listing.objects, file.fileId).map(({ info }) => info.key);
-    const plan = planKey(folderOf(slot), file.fileId);
+    const lastKey = planKey(folderOf(slot), file.fileId);
     const keys = new Set([...listedKeys, ...file.keys()]);
-    keys.delete(plan);
-    for (const key of [...keys, plan]) await storage.remove(key, { signal });
+    keys.delete(lastKey);
+    for (const key of [...keys, lastKey]) await storage.remove(key, { signal });
     return record!;
   }
 
@@ -149,7 +149,7 @@ export class PartialFiles {
       await removeObject(this.#parts.storage, object, signal);
   }
 
-  /** Removes all of a file that is not confirmed. Rejects with `not_found` when a given listing does not have it. */
+  /** Removes everything of an unconfirmed file. Rejects with `not_found` if a given listing does not have it. */
   async remove(
     slot: OpenSlot,
     fileId: string,

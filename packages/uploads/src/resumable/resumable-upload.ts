@@ -11,13 +11,13 @@ import type { PartialFile } from "./partial-file.ts";
 import type { PartialFiles, UploadListing } from "./partial-files.ts";
 import type { LockLease, WriteLock } from "../limits/write-lock.ts";
 
-// Uploads in steps, as draft-ietf-httpbis-resumable-upload describes them; tus is spoken over the same.
+// Uploads in steps, as draft-ietf-httpbis-resumable-upload (§) describes them. Steps of tus come here as well.
 
 /** How far a file is. */
 export interface FileProgress {
   readonly fileId: string;
   readonly offset: number;
-  /** Bytes of the whole, where they are known. */
+  /** Bytes of the whole file, if known. */
   readonly length?: number | undefined;
   /** The whole file, once it is a file of the slot. */
   readonly record?: FileRecord;
@@ -32,9 +32,9 @@ interface ResumableParts extends ReceiverParts {
   readonly partials: PartialFiles;
   readonly lock: WriteLock;
   readonly room: StorageRoom;
-  /** Whether an answer names what came for an upload: a tool is about to take it. */
+  /** Whether the user's answer names the files of an upload already: a tool is about to take them. */
   readonly isAnswered: (uploadId: string) => Promise<boolean>;
-  /** A step ends early when the endpoint is left. */
+  /** A step ends early when the endpoint is about to close. */
   readonly requests: Pick<OpenRequests, "leaving" | "closing">;
 }
 
@@ -94,7 +94,7 @@ export class ResumableUploads {
             { size: file.offset },
           );
         length = lengthOf(facts, file.offset, file.plan.length);
-        // another process may have begun it, or this one before it was started again
+        // another process may have begun it, or this one before a restart
         await quota.hold(slot.owner, fileId, length ?? slot.terms.maxBytes);
       } catch (error) {
         await file.keep().catch(onError);
@@ -113,7 +113,7 @@ export class ResumableUploads {
         const { length } = fileInSlot.file.plan;
         return { fileId, offset: await fileInSlot.file.keep(), length };
       }
-      // a process that stopped between the file and its parts left them behind
+      // a process that stopped after it recorded the file left behind what showed its progress
       await partials
         .removeUnfinished(fileId, fileInSlot.listing, signal)
         .catch((error: unknown) => {
@@ -123,7 +123,7 @@ export class ResumableUploads {
     });
   }
 
-  /** Gives a file up (§4.5): removes what came of it, also when it is whole but not confirmed. */
+  /** Gives up a file (§4.5): removes what came of it, even if it is whole, unless it is confirmed. */
   cancel(slot: PresentedSlot, fileId: string, signal: AbortSignal): Promise<void> {
     const { partials, isAnswered } = this.#parts;
     return this.#withLease(fileId, signal, async () => {
@@ -136,7 +136,7 @@ export class ResumableUploads {
     });
   }
 
-  /** Works on a file while no other request does; the signal of `work` aborts when another one wants to. */
+  /** Works on a file while no other request does; the signal of `work` aborts when another one asks for it. */
   async #withLease<T>(
     fileId: string,
     signal: AbortSignal,
@@ -161,7 +161,7 @@ export class ResumableUploads {
     }: {
       readonly length: number | undefined;
       readonly lease: LockLease;
-      /** Of the upload, where the request has needed it already. */
+      /** Of the upload, if the request has needed it already. */
       readonly listing: UploadListing | undefined;
     },
   ): Promise<FileProgress> {
@@ -171,11 +171,13 @@ export class ResumableUploads {
     let isHeld = true;
     try {
       const rest = length === undefined ? facts.contentLength : length - file.offset;
-      await room.during(request, rest, (booked) => this.#readStep(booked, file, length));
+      await room.during(request, rest, (bookedRequest) =>
+        this.#readStep(bookedRequest, file, length),
+      );
       const isWhole = facts.complete ?? file.offset === length;
       if (!isWhole) return { fileId, offset: await keepInTime(file, lease), length };
       if (length !== undefined && file.offset !== length) throw inconsistent();
-      // before the bytes are copied and scanned
+      // checked before the bytes are copied and scanned
       const found = listing ?? (await partials.list(slot, signal));
       await files.ensureOpen(slot, signal, found.state);
       const record = await partials.finish(slot, file, { listing: found, signal });
@@ -223,7 +225,7 @@ export class ResumableUploads {
     await requests.leaving.runUntil(request.signal, (signal) => readBody({ body, signal }, take));
   }
 
-  /** Removes a file that can never be whole; false when that fails. */
+  /** Removes a file that can never be whole; false if that fails. */
   async #removeRefused(slot: OpenSlot, fileId: string): Promise<boolean> {
     const { partials, requests, onError } = this.#parts;
     try {
@@ -258,11 +260,11 @@ function wholeProgress(record: FileRecord): FileProgress {
   return { fileId, offset: size, length: size, record };
 }
 
-/** The length that a request says or implies (§4.1.3); throws when it says two, or another than before. */
-function lengthOf(facts: RequestFacts, offset: number, before?: number): number | undefined {
+/** The length that a request says or implies (§4.1.3); throws if it says two, or not the known one. */
+function lengthOf(facts: RequestFacts, offset: number, knownLength?: number): number | undefined {
   const implied =
     facts.complete && facts.contentLength !== undefined ? offset + facts.contentLength : undefined;
-  const lengths = [implied, facts.length, before].filter((length) => length !== undefined);
+  const lengths = [implied, facts.length, knownLength].filter((length) => length !== undefined);
   if (lengths.some((length) => length !== lengths[0])) throw inconsistent();
   return lengths[0];
 }

@@ -15,7 +15,7 @@ import type { FileRecord } from "../store/layout.ts";
 // What the endpoint answers: https://datatracker.ietf.org/doc/draft-ietf-httpbis-resumable-upload §4,
 // RFC 9457 for problems.
 
-/** Files are complete: with all that their sender needs to name them in its answer. */
+/** The reply for complete files, with all that their sender needs to name them in its answer. */
 export function storedReply(uploadId: string, records: readonly FileRecord[]): Reply {
   const files = records.map(({ name, size, mimeType, sha256 }) => ({
     name,
@@ -32,10 +32,10 @@ export function storedReply(uploadId: string, records: readonly FileRecord[]): R
   );
 }
 
-/** A step of a file was received; `location` is the URL of a new file. */
+/** The reply to a step that was received; `location` is the URL of a new file. */
 export function steppedReply(slot: OpenSlot, file: FileProgress, location?: string): Reply {
-  const place = location === undefined ? [] : ["Location", location];
-  const progress = [...place, ...progressHeaders(slot, file)];
+  const locationHeaders = location === undefined ? [] : ["Location", location];
+  const progress = [...locationHeaders, ...progressHeaders(slot, file)];
   if (file.record) {
     const reply = storedReply(slot.uploadId, [file.record]);
     return { ...reply, headers: [...reply.headers, ...progress] };
@@ -45,7 +45,7 @@ export function steppedReply(slot: OpenSlot, file: FileProgress, location?: stri
     : { status: 201, headers: [...progress, "Content-Length", "0", ...shieldHeaders] };
 }
 
-/** How far a file is. */
+/** The reply that says how far a file is. */
 export function offsetReply(slot: OpenSlot, file: FileProgress): Reply {
   return { status: 204, headers: [...progressHeaders(slot, file), ...shieldHeaders] };
 }
@@ -91,7 +91,7 @@ export function jsonReply(
   };
 }
 
-/** What a request got wrong, as a problem; internal faults and faults of storage reveal only their kind. */
+/** The problem for a refused request; internal faults and faults of storage reveal only their kind. */
 export function refusalOf(error: unknown, slot: OpenSlot | undefined): Reply {
   const row = SluiceError.is(error) ? rows[error.code] : undefined;
   if (!row || !SluiceError.is(error)) return problemOf(error);

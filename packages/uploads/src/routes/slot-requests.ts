@@ -20,21 +20,21 @@ import {
 import { overviewOf } from "./overview.ts";
 import { isTus, readTusFacts, refuseTusVersion, tusStepReply } from "./tus.ts";
 
-/** A request that may use a slot. */
+/** A request of a sender that may use the slot. */
 export interface SlotRequest {
   readonly request: PlainRequest;
   readonly slot: PresentedSlot;
   /** Absolute URL of the slot. */
   readonly slotUrl: string;
   readonly fileId: string | undefined;
-  /** Name of the file, where the path has one. */
+  /** Name of the file, if the path has one. */
   readonly name: string | undefined;
   readonly signal: AbortSignal;
   /** Counts bytes that came, for the record of the request. */
   readonly onBytes: (count: number) => void;
 }
 
-/** What takes files and says how far they are. */
+/** Collaborators that receive files and report how far they are. */
 export interface SlotServices extends ReceiverParts {
   readonly storage: UploadStorage;
   readonly partials: Pick<PartialFiles, "ensure">;
@@ -43,23 +43,23 @@ export interface SlotServices extends ReceiverParts {
 }
 
 /** Serves a request of a slot: checks the file id, enters the quota, and dispatches by method, path and headers. */
-export async function serveSlot(services: SlotServices, asked: SlotRequest): Promise<Reply> {
+export async function serveSlot(services: SlotServices, slotRequest: SlotRequest): Promise<Reply> {
   const { partials, quota } = services;
-  const { request, slot, fileId, signal, onBytes } = asked;
-  const wrongVersion = isTus(request) ? refuseTusVersion(request) : undefined;
-  if (wrongVersion) return wrongVersion;
+  const { request, slot, fileId, signal, onBytes } = slotRequest;
+  const versionRefusal = isTus(request) ? refuseTusVersion(request) : undefined;
+  if (versionRefusal) return versionRefusal;
   const isBodyless = fileId === undefined ? request.method === "GET" : request.method !== "PATCH";
-  // before the lock, which ends the request that holds it: an invented id, or one of another slot, must not do that
+  // before the lock, whose next holder ends the current one: an invented id, or one of another slot, must not do that
   if (fileId !== undefined) await partials.ensure(slot, fileId, signal);
   const leave = await (isBodyless ? quota.enterBodyless(slot.owner) : quota.enter(slot.owner));
   try {
-    if (isBodyless) return await serveBodyless(services, asked);
+    if (isBodyless) return await serveBodyless(services, slotRequest);
     const { body } = request;
     const read = readFacts(request);
-    const facts = { ...read, name: read.name ?? asked.name };
+    const facts = { ...read, name: read.name ?? slotRequest.name };
     const upload = { slot, facts, body, signal, onBytes };
     const take = isTus(request) ? receiveTus : receive;
-    return await take(services, asked, upload);
+    return await take(services, slotRequest, upload);
   } finally {
     await leave();
   }
@@ -108,13 +108,13 @@ async function receive(
   const contentLength = wholeLength(request, facts);
   const whole = { ...upload, facts: { ...facts, contentLength } };
   const receiveWhole = isForm ? receiveForm : receiveFile;
-  const records = await room.during(whole, contentLength, (booked) =>
-    receiveWhole(services, booked),
+  const records = await room.during(whole, contentLength, (bookedUpload) =>
+    receiveWhole(services, bookedUpload),
   );
   return storedReply(slot.uploadId, records);
 }
 
-/** Clients of the drafts 03 to 05 begin an empty file, and send no step of it. */
+/** Clients of drafts 03 to 05, which are interop versions 5 and 6, begin an empty file and send no step of it. */
 function isEmptyOfOlderDraft(request: PlainRequest, { length }: RequestFacts): boolean {
   return length === 0 && /^[56]$/.test(request.header("upload-draft-interop-version") ?? "");
 }
@@ -125,8 +125,8 @@ async function receiveTus(
   upload: UploadRequest,
 ): Promise<Reply> {
   const { slot } = upload;
-  const tus = { ...upload, facts: readTusFacts(request, upload.facts) };
-  if (fileId !== undefined) return tusStepReply(slot, await resumable.append(tus, fileId));
-  const file = await resumable.begin(tus);
+  const tusUpload = { ...upload, facts: readTusFacts(request, upload.facts) };
+  if (fileId !== undefined) return tusStepReply(slot, await resumable.append(tusUpload, fileId));
+  const file = await resumable.begin(tusUpload);
   return tusStepReply(slot, file, `${slotUrl}/${file.fileId}`);
 }

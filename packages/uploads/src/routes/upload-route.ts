@@ -22,8 +22,9 @@ import { serveSlot, type SlotServices } from "./slot-requests.ts";
 import { asTusReply, isTus, tusOptions } from "./tus.ts";
 
 /**
- * Makes the routes that answer requests below `<endpoint>/u/` and `<endpoint>/uploads/`. The order is fixed: Host and Origin, by the handler →
- * token → bearer → principal → rate → file → quota → headers → body. What is refused leaves nothing in storage.
+ * Makes the routes that answer requests below `<endpoint>/u/` and `<endpoint>/uploads/`. The order is fixed: Host and
+ * Origin, by the handler → method → token → bearer → principal → rate → file → quota → headers → body. A refused
+ * request leaves nothing in storage.
  */
 export function createUploadRoutes(
   {
@@ -45,12 +46,12 @@ export function createUploadRoutes(
   const pageParts = { pages, storage, hostName: new URL(host.endpoint.url).host };
 
   async function answer(request: PlainRequest, { path, rest }: SlotAddress): Promise<Reply> {
-    const [token = "", last, ...more] = rest.split("/");
+    const [token = "", segment, ...more] = rest.split("/");
     // the URL that a model is given ends with a slash
-    const part = last === "" ? undefined : last;
+    const suffix = segment === "" ? undefined : segment;
     // `curl -T` appends the file name after a slash; steps have the file id there
-    const isNamed = request.method === "PUT" && part !== undefined;
-    const fileId = isNamed ? undefined : part;
+    const isNamed = request.method === "PUT" && suffix !== undefined;
+    const fileId = isNamed ? undefined : suffix;
     const allowed = fileId === undefined ? slotMethods : fileMethods;
     if (!allowed.includes(request.method))
       return problem(405, { headers: ["Allow", [...allowed, "OPTIONS"].join(", ")] });
@@ -81,7 +82,7 @@ export function createUploadRoutes(
         slot,
         slotUrl,
         fileId,
-        name: isNamed ? nameIn(part) : undefined,
+        name: isNamed ? nameIn(suffix) : undefined,
         signal,
         onBytes: (count) => void (received += count),
       });
@@ -97,7 +98,7 @@ export function createUploadRoutes(
       const isGone = reason === "interrupted" || request.signal?.aborted === true;
       const outcome = isGone ? "aborted" : faults.has(reason) ? "failed" : "denied";
       entry?.end(outcome, { reason, bytes: received });
-      // a request that only looks has a record only if it is refused
+      // a request that only reads has a record only if it is refused
       if (!entry && slot && outcome === "denied") {
         const principal = isHolder ? tagOfOwner(slot.owner) : undefined;
         const audited = { grant: slot.uploadId, address, principal };
@@ -113,9 +114,9 @@ export function createUploadRoutes(
         : refusalOf(reportedError, slot);
     }
 
-    const answered = (): Promise<Reply> =>
+    const respond = (): Promise<Reply> =>
       requests.closing.runUntil(request.signal, work).catch(refuse);
-    const reply = await (entry ? entry.run(answered) : answered());
+    const reply = await (entry ? entry.run(respond) : respond());
     return isTus(request) ? asTusReply(reply, slot) : reply;
   }
 
@@ -162,12 +163,12 @@ function wantsPage(request: PlainRequest): boolean {
   return /(?:^|,)\s*text\/html\s*(?:[;,]|$)/i.test(request.header("accept") ?? "");
 }
 
-/** The name of a file as a path has it. */
-function nameIn(part: string): string {
+/** The file name in a segment of a path. */
+function nameIn(segment: string): string {
   try {
-    return sanitizeFileName(decodeURIComponent(part));
+    return sanitizeFileName(decodeURIComponent(segment));
   } catch {
-    return sanitizeFileName(part);
+    return sanitizeFileName(segment);
   }
 }
 
@@ -175,13 +176,13 @@ const slotMethods = ["POST", "PUT", "GET"];
 const fileMethods = ["HEAD", "PATCH", "DELETE"];
 const faults: ReadonlySet<string> = new Set(["internal", "unavailable", "no_space"]);
 
-/** The audit step of a request; one that only looks has none, unless it is refused. */
+/** The audit step of a request; one that only reads has none, unless it is refused. */
 function stepOf({ method }: PlainRequest): "receive" | "discard" | undefined {
   if (method === "DELETE") return "discard";
   return method === "POST" || method === "PUT" || method === "PATCH" ? "receive" : undefined;
 }
 
-/** A bound slot needs its principal's token; to one that is its own permission, pages of foreign sites may not send. */
+/** Requires the principal's bearer token for a bound slot. Pages of other sites may not send to any other slot. */
 async function ensureHolder(host: Host, slot: PresentedSlot, request: PlainRequest): Promise<void> {
   if (slot.auth === "self") {
     // a GET may come from any site: a user follows a link, and nothing changes

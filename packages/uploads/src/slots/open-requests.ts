@@ -11,8 +11,8 @@ export class ShutdownStage {
   }
 
   /**
-   * Works with a signal that aborts at the end, or with `signal`. It is the work's own: in Workers no request may use the
-   * signals that another one made.
+   * Runs `work` with a new signal that aborts at this stage, or with `signal`. A new one, because in Workers no request
+   * may use a signal that another one made.
    */
   async runUntil<T>(
     signal: AbortSignal | undefined,
@@ -38,7 +38,7 @@ export class ShutdownStage {
 
 /** The requests that an endpoint is answering, until it is closed. */
 export class OpenRequests {
-  /** The endpoint is about to be closed: what can go on at another process ends. */
+  /** The endpoint is about to be closed: work that another process can resume ends. */
   readonly leaving: ShutdownStage = new ShutdownStage();
   /** The endpoint is closed. */
   readonly closing: ShutdownStage = new ShutdownStage();

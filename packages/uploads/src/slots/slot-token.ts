@@ -134,8 +134,8 @@ function newSlot(
 }
 
 /**
- * Names the owner of files in storage keys and counters: nothing in it can be read. The sessions of
- * one subject have one.
+ * Names the owner of files in storage keys and counters: nothing in it can be read. All sessions of
+ * one subject are one owner.
  */
 export function ownerOf(principal: Principal | undefined): string {
   return tagOf(principal) ?? anonymous;
@@ -155,7 +155,7 @@ export function userOf(principal: Principal | undefined): Principal | undefined 
   return user;
 }
 
-function cappedTerms({ accept, maxBytes, maxFiles, sha256 }: SlotTerms, most: number): SlotTerms {
+function cappedTerms({ accept, maxBytes, maxFiles, sha256 }: SlotTerms, limit: number): SlotTerms {
   for (const [name, value] of Object.entries({ maxBytes, maxFiles }))
     if (!Number.isSafeInteger(value) || value < 1)
       throw new RangeError(`uploads: reserve: ${name} must be a whole number from 1`);
@@ -168,7 +168,7 @@ function cappedTerms({ accept, maxBytes, maxFiles, sha256 }: SlotTerms, most: nu
       );
   return {
     accept: accept.map((entry) => entry.toLowerCase()),
-    maxBytes: Math.min(maxBytes, most),
+    maxBytes: Math.min(maxBytes, limit),
     maxFiles,
     sha256,
   };

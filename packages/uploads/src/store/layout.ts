@@ -42,8 +42,8 @@ export function partKey(folder: string, fileId: string, offset: number): string 
 }
 
 /**
- * Marks that storage has the first `offset` bytes of a file that it takes in steps. Its content are the bytes after them that
- * storage cannot take yet.
+ * Marks that storage has the first `offset` bytes of a file that it takes in steps. Its content is the bytes after them
+ * that storage cannot take yet.
  */
 export function stepKey(folder: string, fileId: string, offset: number): string {
   return `${folder}step-${fileId}-${String(offset).padStart(16, "0")}`;
@@ -77,14 +77,16 @@ export function parseObject(info: ObjectInfo): UploadObject | undefined {
   const match = grammar.exec(info.key);
   if (!match || !isId(match[1]!)) return undefined;
   const [, uploadId = "", owner = "", seconds, kind, fileId, ...rest] = match;
-  const [part, partOf, offset, place] = rest;
+  const [progressKind, progressFileId, offset, place] = rest;
   const expiresAt = Number(seconds) * 1_000;
   const folder = folderOf({ uploadId, owner, expiresAt });
   const common = { uploadId, owner, expiresAt, info, folder };
   if (kind !== undefined && fileId !== undefined)
     return { ...common, kind: kind as "bytes" | "plan", fileId };
-  if (partOf !== undefined)
-    return { ...common, kind: part as "part" | "step", fileId: partOf, offset: Number(offset) };
+  if (progressFileId !== undefined) {
+    const progress = { kind: progressKind as "part" | "step", offset: Number(offset) };
+    return { ...common, ...progress, fileId: progressFileId };
+  }
   if (place !== undefined) return { ...common, kind: "file", place: Number(place) };
   return { ...common, kind: "confirmed" };
 }
@@ -99,13 +101,13 @@ export interface FileRecord extends CheckedFile {
 export interface FilePlan {
   readonly name?: string;
   readonly declaredType?: string;
-  /** Bytes of the whole, where they were known. */
+  /** Bytes of the whole file, if they were known. */
   readonly length?: number;
   /** Lower-case hex. */
   readonly sha256?: string;
   /** The id of its bytes in a storage that takes them in steps; absent if its parts are objects. */
   readonly steps?: string;
-  /** Of such a file, once they came. */
+  /** The first bytes of a file with `steps`, once they came. */
   readonly beginning?: Beginning;
 }
 
@@ -145,7 +147,7 @@ export async function readRecords(
   return [...records.values()];
 }
 
-/** Removes one object of an upload. With a plan, also aborts the staged bytes that it names, which no listing shows. */
+/** Removes one object of an upload. With a plan, also aborts the write that it names, which no listing shows. */
 export async function removeObject(
   storage: UploadStorage,
   object: UploadObject,

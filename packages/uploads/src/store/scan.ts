@@ -23,7 +23,7 @@ export type Scan = (
   facts: ScanFacts,
 ) => ScanVerdict | Promise<ScanVerdict>;
 
-/** Longest time for looking into one file. */
+/** Longest time to scan one file. */
 const scanMs = 10 * 60_000;
 
 interface ScannedFile extends Pick<FileRecord, "name" | "size" | "mimeType" | "sha256"> {
@@ -31,7 +31,7 @@ interface ScannedFile extends Pick<FileRecord, "name" | "size" | "mimeType" | "s
   readonly key: string;
 }
 
-/** Has a file looked into; a scanner that fails has not decided. Without a scanner the file is `unscanned`. */
+/** Scans a file; a scanner that fails counts as `defer`. Without a scanner the file is `unscanned`. */
 export async function scanFile(
   {
     storage,

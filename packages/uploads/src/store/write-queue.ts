@@ -7,7 +7,7 @@ const maxQueuedBytesInProcess = 2 * 1024 * 1024;
 let busyQueues = 0;
 
 /**
- * Feeds chunks to a `consume` that takes one at a time. While it is busy the reader may go on for up to 512 KiB, and
+ * Feeds chunks to a `consume` that takes one at a time. While it is busy the reader may queue up to 512 KiB, and
  * less if many queues are busy.
  */
 export class WriteQueue {

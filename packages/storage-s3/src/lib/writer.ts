@@ -80,8 +80,8 @@ export async function writeObject(
   return createWriter(openDriver, { operation, size, signal, toError: toSluiceError });
 }
 
-/** Parts of 8 MiB at first, as many as S3 takes: more than the 5 TiB of its largest object. */
-const grid = toPartGrid(8 * 1024 * 1024, 10_000);
+/** Parts of 8 MiB at first, which grow: all together hold more than the 5 TiB of the largest object in S3. */
+const grid = toPartGrid(partBytes, maxParts);
 
 /** Opens a writer of one step over a multipart upload, whose id names the object to the next step. */
 export async function writeObjectInSteps(
@@ -90,14 +90,14 @@ export async function writeObjectInSteps(
   key: string,
   options: StepOptions,
 ): Promise<StepWriter> {
-  const { id: given, contentType, signal } = options;
+  const { id: givenId, contentType, signal } = options;
   const call = root.begin("write in steps", key, options);
   const { operation } = call;
-  if (given !== undefined && !/^[\x21-\x7e]{1,1024}$/.test(given))
+  if (givenId !== undefined && !/^[\x21-\x7e]{1,1024}$/.test(givenId))
     throw new SluiceError("invalid_argument", `${operation}: the id is not one of S3`);
   const target = { ...options, ...call };
-  const id = given ?? (await startUpload(calls, target, signal, signal));
-  const keptParts = given === undefined ? [] : await findParts(calls, call, id, signal);
+  const id = givenId ?? (await startUpload(calls, target, signal, signal));
+  const keptParts = givenId === undefined ? [] : await findParts(calls, call, id, signal);
 
   const toInfo = (size: number, etag: string | undefined): ObjectInfo =>
     definedMembers({ key, size, etag: toStrongEtag(etag), contentType });
@@ -116,11 +116,11 @@ export async function writeObjectInSteps(
             await upload.abort();
             return toInfo(size, etag);
           }
-          const completing = async (): Promise<string | undefined> => {
+          const complete = async (): Promise<string | undefined> => {
             if (last.byteLength > 0) await upload.send(count + 1, last);
             return upload.complete();
           };
-          return toInfo(size, await completing().catch(asOvertaken(operation)));
+          return toInfo(size, await complete().catch(asOvertaken(operation)));
         },
         discard: () => upload.abort(),
       },
@@ -131,7 +131,7 @@ export async function writeObjectInSteps(
   return createStepWriter(openDriver, { operation, id, offset, signal, toError: toSluiceError });
 }
 
-/** The parts from the first on that are there and as long as the grid says. Parts after a gap are sent again. */
+/** The kept parts before the first that is missing or not as long as the grid says: parts after it are sent again. */
 async function findParts(
   calls: Calls,
   { operation, address }: ObjectCall,
@@ -148,7 +148,7 @@ async function findParts(
         : error;
     });
     const listedParts = page.Parts ?? [];
-    // a page of nothing that promises more would be asked for again and again
+    // an empty page that promises more would be requested forever
     if (listedParts.length === 0) return parts;
     for (const { PartNumber, ETag, Size } of listedParts) {
       const isNext = PartNumber === parts.length + 1 && Size === grid.sizeOf(parts.length);
@@ -160,7 +160,7 @@ async function findParts(
   return parts;
 }
 
-/** The upload is gone where another writer has completed or aborted it. */
+/** Turns the error of an upload that is gone into that of one which another writer has completed or aborted. */
 function asOvertaken(operation: string): (error: unknown) => never {
   return (error) => {
     if (!isUploadGone(error)) throw error;
