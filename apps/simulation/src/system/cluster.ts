@@ -83,8 +83,8 @@ export class Cluster {
       machine(`s${index}`, options.skewsMs?.[index]),
     );
     this.network.serve(bucketOrigin, () => [this.files.server()]);
-    this.network.serve(new URL(endpoint).origin, (request) =>
-      this.#balance(request).map(({ life, handler }) => ({
+    this.network.serve(new URL(endpoint).origin, (asked) =>
+      this.#balance(asked).map(({ life, handler }) => ({
         name: life.machine.name,
         life,
         answer: (request) => handler.fetch(request),
