@@ -26,6 +26,7 @@ import { parseCursor } from "@sluice/storage/plugin";
 import { boundaryOf } from "@sluice/binary-transfer/internal";
 import { parsePartHeaders } from "../../packages/binary-transfer/src/multipart/boundary.ts";
 import { parseStorageUrl } from "../../packages/cli/src/storages/storage-url.ts";
+import { parseChecksums } from "../../packages/cli/src/download/checksum-file.ts";
 import { parseBytes } from "../../packages/cli/src/terminal/quantity.ts";
 import { repairField } from "../../packages/client/src/net/node/repair-field.ts";
 import { acceptUrl } from "../../packages/client/src/trust/accept-url.ts";
@@ -48,6 +49,7 @@ import {
   boundaryOf as formBoundary,
   createFormReader,
 } from "../../packages/uploads/src/receive/form-reader.ts";
+import { parseObject } from "../../packages/uploads/src/store/layout.ts";
 import { readFacts } from "../../packages/uploads/src/receive/request-facts.ts";
 import { parseDataUri } from "../../packages/uploads/src/files-sep-2631/open-input.ts";
 import { parseDigest } from "../../packages/uploads/src/files-sep-2631/file-download.ts";
@@ -95,6 +97,11 @@ export const parsers: Readonly<Record<string, Parser>> = {
     read: parseStorageUrl,
     starts: ["", "s3://", "azblob://c/", "graph://d/", "file:", "s3://b?region="],
     symbols: [...url, "=", "&"],
+  },
+  "cli parseChecksums": {
+    read: parseChecksums,
+    starts: ["", "a".repeat(64), `${"a".repeat(64)}  `, "SHA256 ("],
+    symbols: ["a", " ", "*", "\\", "n", "(", ")", " = ", "\n", "\r\n"],
   },
   "cli parseBytes": { read: parseBytes, starts: ["", "1"], symbols: [...digits, "k", "i", "b"] },
   "core parseLinks": {
@@ -216,6 +223,11 @@ export const parsers: Readonly<Record<string, Parser>> = {
     read: parseBooleanField,
     starts: ["", "?1", " "],
     symbols: [...digits, "?1"],
+  },
+  "uploads parseObject": {
+    read: (key) => parseObject({ key, size: 0, etag: undefined, lastModified: undefined } as never),
+    starts: ["", "uploads/1/", `uploads/1/${"A".repeat(32)}/a.1/`],
+    symbols: [...digits, "/", ".", "-", "A", "file-", "part-", "confirmed"],
   },
   "uploads parseDataUri": {
     read: (text) => parseDataUri(text, 1_000_000),

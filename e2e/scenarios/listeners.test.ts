@@ -150,7 +150,9 @@ test("every listener of the packages and programs is started here", () => {
         );
         const isServer = /\bcreateServer\(/.test(code) && /from "node:https?"/.test(code);
         return (
-          isServer || /\w+\.(?:on|prependListener)\("(?:request|upgrade|checkContinue)"/.test(code)
+          isServer ||
+          /\w+\.(?:on|prependListener)\("(?:request|upgrade|checkContinue)"/.test(code) ||
+          /\bbeginToServe\(/.test(code)
         );
       }),
   );

@@ -82,23 +82,29 @@ const raw =
 const json = { "content-type": "application/json" };
 const events = { "content-type": "text/event-stream" };
 const uri = "x://by/read.bin";
-const traps = ["../../outside/mine.txt", "/etc/passwd", "..\\..\\x.txt", "a/../../x.txt"];
+/** Names that are paths, and what is saved: a name without an extension gets that of its type. */
+const traps = [
+  ["../../outside/mine.txt", "mine.txt"],
+  ["/etc/passwd", "passwd.pdf"],
+  ["..\\..\\x.txt", "x.txt"],
+  ["a/../../x.txt", "x.txt"],
+] as const;
 
 const servers: Record<string, HostileServer> = {
   ...Object.fromEntries(
-    traps.map((name): [string, HostileServer] => [
+    traps.map(([name, file]): [string, HostileServer] => [
       `a path as the name: ${name}`,
       {
         web: named(`attachment; filename="${name.replaceAll("\\", "\\\\")}"`),
         calls: {},
-        files: [name.split(/[/\\]/).at(-1)!],
+        files: [file],
       },
     ]),
   ),
   "a name that hides": {
     web: named('attachment; filename=".bashrc"'),
     calls: {},
-    files: ["bashrc"],
+    files: ["bashrc.pdf"],
   },
   "an encoded path as the name": {
     web: named("attachment; filename*=UTF-8''..%2F..%2Foutside%2Fmine.txt"),

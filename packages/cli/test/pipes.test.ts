@@ -171,12 +171,13 @@ test.each([
 
 test("digests are read in the forms of sha256sum", () => {
   const [a, b, c, d] = ["a", "b", "c", "d"].map(sha256);
-  const text = `${a}  one\r\n${b?.toUpperCase()} *two three\nSHA256 (./x/y) = ${c}\n\\${d}  back\\\\slash\nnot  one\n`;
+  const text = `${a}  one\r\n${b?.toUpperCase()} *two three\nSHA256 (./x/y) = ${c}\n\\${d}  back\\\\slash\n\\${a}  x\\\\n\nnot  one\n`;
   expect([...parseChecksums(text)]).toEqual([
     ["one", a],
     ["two three", b],
     ["x/y", c],
     ["back\\slash", d],
+    ["x\\n", a],
   ]);
 });
 

@@ -4,8 +4,8 @@ import type { Edit } from "../process/edits.ts";
 export const smallThresholds: readonly Edit[] = [
   {
     file: "client/src/save/fetch-into.ts",
-    from: "const minShareBytes = 512 * 1_024;",
-    to: "const minShareBytes = 10_000;",
+    from: "const minShareBytes: number = 512 * 1_024;",
+    to: "const minShareBytes: number = 10_000;",
   },
   {
     file: "client/src/save/resume-record.ts",

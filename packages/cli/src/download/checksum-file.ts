@@ -37,8 +37,13 @@ export function parseChecksums(text: string): ReadonlyMap<string, string> {
     const [, taggedName, tagged] = /^SHA256 \((.+)\) = ([0-9a-f]{64})$/i.exec(line) ?? [];
     const [digest, name] = [plain ?? tagged, plainName ?? taggedName];
     if (digest === undefined || name === undefined) continue;
-    const whole = escape ? name.replaceAll("\\n", "\n").replaceAll("\\\\", "\\") : name;
+    const whole = escape ? name.replaceAll(/\\([\\nr])/g, unescaped) : name;
     digests.set(whole.replace(/^\.\//, ""), digest.toLowerCase());
   }
   return digests;
+}
+
+/** What `sha256sum` writes as two characters. */
+function unescaped(_escape: string, character: string): string {
+  return { n: "\n", r: "\r" }[character] ?? character;
 }
