@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { addServer } from "../src/hosts/config-text.ts";
-import { hostFileOf, hostNames, type Machine } from "../src/hosts/host-files.ts";
+import { configFileOf, hostNames, type Machine } from "../src/hosts/host-files.ts";
 import { changedLines } from "../src/hosts/install-server.ts";
 
 const value = { command: "npx", args: ["-y", "sluice", "serve", "/tmp/a b", "--stdio"] };
@@ -98,12 +98,12 @@ test.each([
   ["vscode", "win32", `${env.APPDATA}/Code/User/mcp.json`],
   ["codex", "linux", "/home/me/.codex/config.toml"],
 ] as const)("%s on %s reads %s", (host, platform, path) => {
-  expect(hostFileOf(host, machine(platform)).path).toBe(path);
+  expect(configFileOf(host, machine(platform)).path).toBe(path);
 });
 
 test("every host has a file, a key and what to do next", () => {
   for (const host of hostNames)
-    expect(hostFileOf(host, machine("linux"))).toMatchObject({
+    expect(configFileOf(host, machine("linux"))).toMatchObject({
       title: expect.stringMatching(/./),
       key: expect.stringMatching(/^(?:mcpServers|servers|mcp_servers)$/),
       advice: expect.stringMatching(/./),

@@ -52,7 +52,7 @@ export type {
   BrowseRequest,
   FolderLink,
   FolderView,
-  ListedFile,
+  BrowsedFile as ListedFile,
 } from "./resources/browse-folder.ts";
 export type { WalkedObject, WalkRequest } from "./resources/walk-folder.ts";
 export type { LinkTerms } from "./urls/grant-options.ts";

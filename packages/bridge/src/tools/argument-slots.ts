@@ -63,15 +63,15 @@ export function takesBase64({ contentEncoding, format }: Members): boolean {
  * is a `$ref`.
  */
 function schemasOf(value: unknown, root: unknown): readonly Members[] {
-  const found = new Set<unknown>([value]);
+  const schemas = new Set<unknown>([value]);
   // a set goes on with what is added to it
-  for (const each of found) {
+  for (const each of schemas) {
     const { $ref, anyOf, oneOf } = membersOf(each);
-    const meant = typeof $ref === "string" && $ref.startsWith("#/") ? [pointed(root, $ref)] : [];
-    for (const inner of [meant, anyOf, oneOf].filter((list) => Array.isArray(list)).flat())
-      if (found.size < maxAlternatives) found.add(inner);
+    const target = typeof $ref === "string" && $ref.startsWith("#/") ? [pointed(root, $ref)] : [];
+    for (const inner of [target, anyOf, oneOf].filter((list) => Array.isArray(list)).flat())
+      if (schemas.size < maxAlternatives) schemas.add(inner);
   }
-  return [...found].map(membersOf);
+  return [...schemas].map(membersOf);
 }
 
 /** The value at a JSON pointer of a fragment (RFC 6901). */

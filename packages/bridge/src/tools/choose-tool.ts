@@ -160,10 +160,11 @@ function wordsCoding({ path, schemas }: ArgumentSlot) {
 
 /** True for words that ask for a `data:` URI, and do not forbid its beginning. */
 function namesDataUri(words: string): boolean {
-  const shown = words.toLowerCase();
+  const lowerWords = words.toLowerCase();
   const isNamed =
-    /data[- ]?ur[il]/.test(shown) || (shown.includes("data:") && shown.includes(";base64"));
-  return isNamed && !/\b(?:no|not|without)\b/.test(shown);
+    /data[- ]?ur[il]/.test(lowerWords) ||
+    (lowerWords.includes("data:") && lowerWords.includes(";base64"));
+  return isNamed && !/\b(?:no|not|without)\b/.test(lowerWords);
 }
 
 /** The tool says that its result has an address for the file, or that it is called again with the upload. */
@@ -202,6 +203,6 @@ function passing(slots: readonly ArgumentSlot[], how: string): string | undefine
 }
 
 function oneOf(names: readonly string[]): string {
-  const shown = names.slice(0, maxNames).map(quoted).join(" or ");
-  return names.length > maxNames ? `${shown} or another` : shown;
+  const list = names.slice(0, maxNames).map(quoted).join(" or ");
+  return names.length > maxNames ? `${list} or another` : list;
 }

@@ -49,9 +49,9 @@ export async function resumeAnswer(
 }
 
 /** What a GET came to. */
-type Outcome = Response | { readonly error: unknown };
+type ResumeOutcome = Response | { readonly error: unknown };
 
-function faultOf({ hostname }: URL, outcome: Outcome): ResumeFault | undefined {
+function faultOf({ hostname }: URL, outcome: ResumeOutcome): ResumeFault | undefined {
   if ("error" in outcome) {
     const { kind } = sendFaultOf(outcome.error, false);
     return kind === "unreached" && isLoopbackHost(hostname) ? "stopped" : "away";
@@ -62,17 +62,17 @@ function faultOf({ hostname }: URL, outcome: Outcome): ResumeFault | undefined {
 }
 
 /** The SDK signs in. */
-function isOfCaller(outcome: Outcome): boolean {
+function isOfCaller(outcome: ResumeOutcome): boolean {
   return "status" in outcome && (outcome.status === 401 || outcome.status === 403);
 }
 
 /** The SDK ends the stream, and with it the call. */
-async function noStream(outcome: Outcome): Promise<Response> {
+async function noStream(outcome: ResumeOutcome): Promise<Response> {
   if ("body" in outcome) await outcome.body?.cancel();
   return new Response(null, { status: 405 });
 }
 
-async function unreachable(url: URL, outcome: Outcome, waitMs: number): Promise<SluiceError> {
+async function unreachable(url: URL, outcome: ResumeOutcome, waitMs: number): Promise<SluiceError> {
   const reason = "error" in outcome ? reasonOf(outcome.error) : `HTTP ${outcome.status}`;
   if ("body" in outcome) await outcome.body?.cancel();
   const wait = `waiting up to ${waitMs / 1_000} s for the rest of a response`;

@@ -19,7 +19,7 @@ import {
   presentReport,
   saveResource,
   type SaveReport,
-  type SaveSettings,
+  type DownloadSettings,
 } from "../download/save-resource.ts";
 import { writeResources } from "../download/write-resources.ts";
 import { runInOrder, SaveOrder } from "../save/save-order.ts";
@@ -37,11 +37,11 @@ import {
   shareProgress,
   type ProgressBar,
 } from "../terminal/progress-bar.ts";
-import { fileFaults, Refusals } from "../terminal/refusals.ts";
+import { fileFaults, RefusedFiles } from "../terminal/refusals.ts";
 import { Tally } from "../terminal/tally.ts";
 
 /** Options of `sluice get`. */
-export interface GetOptions extends ServerCallOptions, SaveSettings, ChoiceOptions {
+export interface GetOptions extends ServerCallOptions, DownloadSettings, ChoiceOptions {
   readonly signal: AbortSignal;
   /** Do not ask before a large download. */
   readonly yes?: boolean;
@@ -148,7 +148,7 @@ class GetRun {
     const folder = new OutputFolder(output);
     const begin = shareProgress(this.#bar, chosen.length);
     const progress = chosen.map(({ size }, index) => begin(isPresent(index) ? 0 : size));
-    const refusals = new Refusals(resourceFaults);
+    const refusals = new RefusedFiles(resourceFaults);
     const paths = new PathsTaken();
     const tally = new Tally("saved", "there already");
 
@@ -304,7 +304,7 @@ class GetRun {
 
 /** What is refused is refused again when it is its turn. */
 function unlessOfOne(error: unknown): undefined {
-  if (!new Refusals(resourceFaults).isOfFile(error)) throw error;
+  if (!new RefusedFiles(resourceFaults).isOfFile(error)) throw error;
 }
 
 interface Refusal {

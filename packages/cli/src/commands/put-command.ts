@@ -36,7 +36,7 @@ import {
   shareProgress,
 } from "../terminal/progress-bar.ts";
 import { openPutRecord } from "../server-calls/put-record.ts";
-import { Refusals } from "../terminal/refusals.ts";
+import { RefusedFiles } from "../terminal/refusals.ts";
 import { Tally } from "../terminal/tally.ts";
 import { chooseFiles, type FileChoiceOptions } from "../upload/choose-files.ts";
 import { openPutJournal, type PutJournal } from "../upload/put-journal.ts";
@@ -204,14 +204,14 @@ async function sendEach(run: PutRun, journal: PutJournal): Promise<void> {
   const { signal, json, quiet, jobs = isTree ? treeJobs : 1 } = options;
   const isBatch = files.length > 1;
   const begin = shareProgress(bar, files.length);
-  const refusals = new Refusals();
+  const refusals = new RefusedFiles();
   const tally = new Tally("sent", "sent by an earlier run");
   try {
     await runInOrder({
       count: files.length,
       jobs,
       signal,
-      async run(index, jobSignal): Promise<Sent | Refused | undefined> {
+      async run(index, jobSignal): Promise<SentReference | Refused | undefined> {
         const file = files[index]!;
         const progress = begin();
         try {
@@ -245,7 +245,7 @@ async function sendEach(run: PutRun, journal: PutJournal): Promise<void> {
   await journal.forget();
 }
 
-interface Sent {
+interface SentReference {
   readonly reference: UploadedReference;
   /** For people. */
   readonly text: string;
@@ -305,7 +305,7 @@ async function upload(
   file: string,
   signal: AbortSignal,
   { report: reportProgress }: SharedProgress,
-): Promise<Pick<Sent, "reference" | "text">> {
+): Promise<Pick<SentReference, "reference" | "text">> {
   const { client, server } = connection;
   const { name, type: mimeType } = options;
   const record = await openPutRecord(server, file);

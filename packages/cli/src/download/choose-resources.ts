@@ -51,11 +51,11 @@ export async function chooseResources(
       "name one with / at its end",
     );
   if (!choices.every(({ isExact }) => isExact)) {
-    let seen = 0;
+    let matches = 0;
     for await (const resource of listResources(connection)) {
       const readable = readableUri(resource.uri);
-      for (const choice of choices) if (choice.look(resource, readable)) seen += 1;
-      if (seen > maxChosen)
+      for (const choice of choices) if (choice.look(resource, readable)) matches += 1;
+      if (matches > maxChosen)
         throw fault("too_large", `more than ${maxChosen} resources match`, "name a folder of them");
     }
   }

@@ -37,9 +37,9 @@ export class OutputFolder {
   }
 
   #make(folder: string, isRoot: boolean): Promise<void> {
-    let made = this.#made.get(folder);
-    if (!made) this.#made.set(folder, (made = isRoot ? makeRoot(folder) : makeFolder(folder)));
-    return made;
+    let making = this.#made.get(folder);
+    if (!making) this.#made.set(folder, (making = isRoot ? makeRoot(folder) : makeFolder(folder)));
+    return making;
   }
 }
 

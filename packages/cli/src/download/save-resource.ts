@@ -17,7 +17,7 @@ import { presentSize } from "./present-file.ts";
 import type { Pace } from "./rate-limit.ts";
 
 /** How a command saves resources. */
-export interface SaveSettings {
+export interface DownloadSettings {
   /** File, or folder to put it into. */
   readonly output: string;
   /** Replace another file that is there. */
@@ -67,7 +67,7 @@ export async function openStream(
   connection: ClientConnection,
   { uri, size = Infinity }: ChosenResource,
   path: string,
-  { maxSize, trust, signal }: Pick<SaveSettings, "maxSize" | "trust" | "signal">,
+  { maxSize, trust, signal }: Pick<DownloadSettings, "maxSize" | "trust" | "signal">,
   consent: Consent | undefined,
 ): Promise<SavableStream | undefined> {
   if (!declaresStreaming(connection)) return undefined;
@@ -90,7 +90,7 @@ export async function openStream(
 export async function saveResource(
   connection: ClientConnection,
   wanted: WantedResource,
-  settings: SaveSettings,
+  settings: DownloadSettings,
 ): Promise<SaveReport> {
   const { uri, consent } = wanted;
   let place = wanted.path === undefined ? undefined : await wanted.place("");
@@ -120,7 +120,7 @@ async function saveStream(
   stream: SavableStream,
   path: string,
   { uri, sha256, report }: WantedResource,
-  settings: SaveSettings,
+  settings: DownloadSettings,
 ): Promise<SaveReport> {
   const { force = false, connections, pace } = settings;
   let receivedBytes = 0;
@@ -147,7 +147,7 @@ async function saveStream(
   }
 }
 
-interface ReadContent extends Awaited<ReturnType<typeof readResource>> {
+interface NamedContent extends Awaited<ReturnType<typeof readResource>> {
   readonly name: string;
 }
 
@@ -155,8 +155,8 @@ interface ReadContent extends Awaited<ReturnType<typeof readResource>> {
 async function readContent(
   connection: ClientConnection,
   { uri, path, size, noteRead }: WantedResource,
-  { maxSize = Number.MAX_SAFE_INTEGER }: SaveSettings,
-): Promise<ReadContent> {
+  { maxSize = Number.MAX_SAFE_INTEGER }: DownloadSettings,
+): Promise<NamedContent> {
   const listedFacts = path === undefined ? undefined : { size };
   // one that streams may refuse the URI of a folder
   const isCertain = !declaresStreaming(connection);
@@ -167,10 +167,10 @@ async function readContent(
 }
 
 async function saveContent(
-  { bytes, verified, name }: ReadContent,
+  { bytes, verified, name }: NamedContent,
   path: string,
   { uri, lastModified = "", sha256, report }: WantedResource,
-  settings: SaveSettings,
+  settings: DownloadSettings,
   startedAt: number,
 ): Promise<SaveReport> {
   const { force = false, signal } = settings;
@@ -201,7 +201,7 @@ type SavedFacts = Omit<SavedFile, "verified"> & {
 function savedReport(
   facts: SavedFacts,
   durationMs: number,
-  { json }: SaveSettings,
+  { json }: DownloadSettings,
   contentEncoding?: string,
 ): SaveReport {
   const bytes = facts.size - facts.resumedBytes;
@@ -217,7 +217,7 @@ export function presentReport(
   uri: string,
   path: string,
   size: number,
-  { json }: Pick<SaveSettings, "json">,
+  { json }: Pick<DownloadSettings, "json">,
 ): SaveReport {
   const line = json ? printableJson({ uri, path, size, skipped: true }) : shortest(path);
   const notes = json ? [] : [`${printable(shortest(path))} is there already, and the same`];

@@ -16,7 +16,7 @@ export interface Machine {
 }
 
 /** Where a host keeps its servers. */
-export interface HostFile {
+export interface ConfigFile {
   /** As people call the host. */
   readonly title: string;
   readonly path: string;
@@ -30,12 +30,12 @@ export interface HostFile {
 }
 
 /** Where a host reads its servers from on this machine. */
-export function hostFileOf(host: HostName, machine: Machine): HostFile {
+export function configFileOf(host: HostName, machine: Machine): ConfigFile {
   const { pathOf, ...file } = hostFiles[host];
   return { ...file, path: pathOf(machine) };
 }
 
-interface KnownFile extends Omit<HostFile, "path"> {
+interface KnownFile extends Omit<ConfigFile, "path"> {
   readonly pathOf: (machine: Machine) => string;
 }
 

@@ -5,7 +5,7 @@ import { fault, errnoOf } from "../terminal/failure.ts";
 import { note, print, printable } from "../terminal/print.ts";
 import { addServer } from "./config-text.ts";
 import type { StartCommand } from "./host-config.ts";
-import { hostFileOf, type HostFile, type HostName } from "./host-files.ts";
+import { configFileOf, type ConfigFile, type HostName } from "./host-files.ts";
 
 /** Where a server goes, and how. */
 export interface InstallTarget {
@@ -25,7 +25,7 @@ export async function installServer(
   { host, name, isDryRun }: InstallTarget,
   { command, args }: StartCommand,
 ): Promise<void> {
-  const file = hostFileOf(host, {
+  const file = configFileOf(host, {
     platform: process.platform,
     home: homedir(),
     folder: process.cwd(),
@@ -48,7 +48,7 @@ export async function installServer(
 }
 
 /** Claude Code has its file in any folder; the others make their folder when they first run. */
-async function ensureHost({ title, path }: HostFile): Promise<void> {
+async function ensureHost({ title, path }: ConfigFile): Promise<void> {
   const folder = dirname(path);
   if (await stat(folder).catch(() => undefined)) return;
   throw fault(

@@ -114,7 +114,7 @@ export async function openServedUploads(
     return outcome;
   }
 
-  /** There is nobody to tell a failure of saving but the log. */
+  /** A failure of saving goes to the log: no tool waits for it. */
   async function openPage(caller: Caller): Promise<string> {
     const message = "Which files shall be saved on the server?";
     const files = { type: "file", title: "Files", multiple: true, maxFiles: 20, maxBytes } as const;
@@ -177,7 +177,7 @@ export async function openServedUploads(
   };
 }
 
-/** The user did not answer, which is nobody's fault. */
+/** True if the user did not answer in time, which is not a fault. */
 function isTimeout(error: unknown): boolean {
   return SluiceError.is(error) && error.code === "timeout";
 }

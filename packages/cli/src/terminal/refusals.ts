@@ -15,7 +15,7 @@ export const fileFaults: ReadonlySet<SluiceErrorCode> = new Set([
 ]);
 
 /** Faults of one file among several: each is a line on standard error, and the first one is that of the run. */
-export class Refusals {
+export class RefusedFiles {
   readonly #codes: SluiceErrorCode[] = [];
   readonly #faults: ReadonlySet<SluiceErrorCode>;
 

@@ -9,7 +9,7 @@ import { isThereFor, type Mounts } from "../storage/mounts.ts";
 import { visiblePage } from "./visible-page.ts";
 import { prefixOf } from "./walk-folder.ts";
 
-/** Which page of which folder, and for whom. */
+/** Asks for a page of a folder, as a caller may see it. */
 export interface BrowseRequest {
   readonly caller: Caller;
   /** A base URI, or a folder below one: it ends in `/`. Default: the only storage of the caller, else a list of its storages. */
@@ -26,7 +26,7 @@ export interface FolderLink {
 }
 
 /** A file directly in a folder. */
-export interface ListedFile extends FolderLink {
+export interface BrowsedFile extends FolderLink {
   /** Bytes. Absent if storage does not know it. */
   readonly size?: number;
   readonly modified?: Date;
@@ -46,7 +46,7 @@ export interface FolderView {
   /** In the order of names. A folder may come again on a later page. */
   readonly folders: readonly FolderLink[];
   /** In the order of names. */
-  readonly files: readonly ListedFile[];
+  readonly files: readonly BrowsedFile[];
   /** Of the next page; absent at the end. */
   readonly cursor?: string;
   /** Entries of this part of the storage that are in no list, in words, such as `2 not listed: 2 symbolic links`. */
@@ -76,8 +76,8 @@ export function browseFolder(
   { calls, mounts, cursors, audience }: BrowseParts,
   { caller, uri: asked, cursor: sent, signal = new AbortController().signal }: BrowseRequest,
 ): Promise<FolderView> {
-  const counted = { action: "list", kind: "request", caller, signal } as const;
-  return calls.answerCaller<FolderView>(counted, async ({ principal, entry }) => {
+  const facts = { action: "list", kind: "request", caller, signal } as const;
+  return calls.answerCaller<FolderView>(facts, async ({ principal, entry }) => {
     const there = mounts.storages.filter((mount) => isThereFor(mount, principal));
     const [only, ...others] = there;
     const uri = asked ?? (others.length === 0 ? only?.mapper.baseUri : undefined);
@@ -101,7 +101,7 @@ export function browseFolder(
   });
 }
 
-interface ReadRequest {
+interface FolderRead {
   readonly prefix: string;
   /** Where to begin; the start of the folder when absent. */
   readonly from: string | undefined;
@@ -109,7 +109,7 @@ interface ReadRequest {
   readonly signal: AbortSignal;
 }
 
-interface FolderPage extends Pick<FolderView, "folders" | "files"> {
+interface BrowsedPage extends Pick<FolderView, "folders" | "files"> {
   readonly next: string | undefined;
   readonly unlisted: string | undefined;
   readonly withheld: number;
@@ -119,10 +119,10 @@ interface FolderPage extends Pick<FolderView, "folders" | "files"> {
 async function readFolder(
   mounts: Mounts,
   mount: Mount,
-  { prefix, from, principal, signal }: ReadRequest,
-): Promise<FolderPage> {
+  { prefix, from, principal, signal }: FolderRead,
+): Promise<BrowsedPage> {
   const folders = new Set<string>();
-  const files: ListedFile[] = [];
+  const files: BrowsedFile[] = [];
   const tally = new UnlistedTally();
   let [cursor, looked, withheld] = [from, 0, 0];
   const maxEntries = from === undefined ? pageSizes.first : pageSizes.later;

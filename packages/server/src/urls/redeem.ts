@@ -181,7 +181,7 @@ export class Redemptions {
     return grant.link?.minter;
   }
 
-  /** The caller, who must be the principal of the bound grant: otherwise `unauthenticated` or `not_found`. */
+  /** The caller. Rejects with `unauthenticated` or `not_found` unless it is the principal of the bound grant. */
   async #holderInSession(grant: OpenGrant, request: RedeemRequest): Promise<Principal> {
     const { callers, grants } = this.#parts;
     const { principal } = await callers.identify(request);
@@ -283,8 +283,7 @@ async function replyWithoutBytes({ chosen, headers, grant, entry }: Redemption):
 }
 
 /**
- * The refusal of a link as a page, for a person who opened it in a browser; any other client gets a problem. The
- * same status gives the same bytes, whatever the cause.
+ * The refusal of a link as a page for browsers; any other client gets a problem. The same status gives the same bytes, whatever the cause.
  */
 function linkRefusal(refusal: Reply, accept: string | undefined): Reply {
   const sentence = sentences[refusal.status];

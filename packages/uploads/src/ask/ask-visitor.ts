@@ -18,13 +18,13 @@ export interface VisitorCall {
 
 /** An upload page that is open for a visitor. */
 export interface VisitorPage<F extends Fields = Fields> {
-  /** A secret: whoever has it can answer. */
+  /** A secret: it is the permission to answer. */
   readonly url: string;
   /** Rejects with `timeout` when the time of the page is over, and with the reason of the signal. */
   readonly outcome: Promise<FilesOutcome<F>>;
 }
 
-/** Asks a person for files who visits a page of the server, without any tool. */
+/** Asks the visitor of a page of the server for files, without any tool. */
 export type AskVisitor = <const F extends Fields>(
   request: Omit<FileRequest<F>, "uploadId" | "onProgress">,
   call: VisitorCall,
