@@ -37,6 +37,7 @@ type Mount = (parts: Parts) => RequestListener | Promise<RequestListener>;
 const programs: readonly string[] = [
   "file-arguments.ts",
   "file-values.ts",
+  "files-page.ts",
   "first-server.ts",
   "links.ts",
   "roles.ts",
