@@ -203,7 +203,7 @@ describe.each(kindNames)("a %s behind the routes of an Express app", (kind) => {
     });
     const opened = await ask(site, initialize(), { authorization: "Bearer ann" });
     expect([opened.status, opened.headers.get("mcp-session-id")]).toEqual([500, null]);
-    expect(String(heard)).toMatch(/give the middleware to toNodeHandler as `authenticate`/);
+    expect(String(heard)).toMatch(/pass the middleware to toNodeHandler as `authenticate`/);
   });
   const heard: unknown[] = [];
 });

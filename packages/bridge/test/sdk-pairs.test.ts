@@ -172,16 +172,16 @@ test.each([["v1", "v2"], ["v2", "v1"], ...(isDeep ? [["v1", "v1"] as const] : []
     const saved = await call("save_resource", { uri: "test://blob", path: "got.bin" });
     expect(saved["structuredContent"]).toMatchObject({ size: content.length, sha256 });
     expect(readFileSync(join(save, "got.bin")).equals(content)).toBe(true);
-    const sendTo = async (tool: string) => {
-      const { structuredContent } = await call("send_file", { path: "my.bin", tool });
+    const sendTo = async (tool: string, as?: "asked") => {
+      const { structuredContent } = await call("send_file", { path: "my.bin", tool, as });
       return structuredContent as object;
     };
     expect(await sendTo("by_uri")).toMatchObject({ way: "uri", result: { sha256 } });
     expect(await sendTo("in_argument")).toMatchObject({ way: "base64", result: { sha256 } });
-    expect(await sendTo("by_address")).toMatchObject({ way: "url" });
+    expect(await sendTo("by_address", "asked")).toMatchObject({ way: "url" });
     expect(server.got).toEqual([sha256, sha256]);
     if (peer === "v2") return;
-    expect(await sendTo("asks")).toMatchObject({ way: "asked" });
+    expect(await sendTo("asks", "asked")).toMatchObject({ way: "asked" });
     // the model calls the tool itself: the user is asked for a path
     const { structuredContent } = await call("asks", {});
     expect(structuredContent["answer"]).toContain(sha256);
