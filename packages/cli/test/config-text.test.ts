@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { addServer } from "../src/hosts/config-text.ts";
 import { configFileOf, hostNames, type Machine } from "../src/hosts/host-files.ts";
-import { changedLines } from "../src/hosts/install-server.ts";
+import { addedLines } from "../src/hosts/install-server.ts";
 
 const value = { command: "npx", args: ["-y", "sluice", "serve", "/tmp/a b", "--stdio"] };
 const entry = { key: "mcpServers", name: "files", value };
@@ -110,9 +110,23 @@ test("every host has a file, a key and what to do next", () => {
     });
 });
 
-test("a change is the lines between what both texts begin and end with, and moves no terminal", () => {
-  expect(changedLines("a\nb\nc", "a\nx\nc")).toEqual(["- b", "+ x"]);
-  expect(changedLines("", "a\nb")).toEqual(["+ a", "+ b"]);
-  expect(changedLines("a\na", "a\na\na")).toEqual(["+ a"]);
-  expect(changedLines("a", "a\n\u001b[2J")).toEqual(["+ \\u{1b}[2J"]);
+test("what is printed is what was added, and moves no terminal", () => {
+  expect(addedLines("a\nb", "a\nx\nb")).toEqual(["+ x"]);
+  expect(addedLines("", "a\nb")).toEqual(["+ a", "+ b"]);
+  expect(addedLines("a", "a\n\u001b[2J")).toEqual(["+ \\u{1b}[2J"]);
+});
+
+test.each([
+  '{"mcpServers":{"gh":{"command":"npx","env":{"TOKEN":"ghp_secret"}}}}',
+  '{\n  "mcpServers": {\n    "gh": {"command": "npx", "env": {"TOKEN": "ghp_secret"}}\n  }\n}\n',
+  '{ "token": "ghp_secret" }',
+])("other members of %j stay as they are, and are not printed", (text) => {
+  const after = addServer("json", text, entry);
+  expect(JSON.parse(after).mcpServers.files).toEqual(value);
+  const added = addedLines(text, after);
+  expect(added.join("\n")).toContain("/tmp/a b");
+  expect(added.join("\n")).not.toContain("secret");
+  let at = 0;
+  for (const character of after) if (character === text[at]) at += 1;
+  expect(at).toBe(text.length);
 });

@@ -38,7 +38,7 @@ test("a server is added to Cursor with its options and whole paths; the old file
   expect(mcpServers.other).toEqual({ command: "x" });
   const words = ["serve", shared, "--stdio", "--port", "4711", "--uploads", join(home, "in")];
   expect(wordsOf(mcpServers.files)).toEqual(words);
-  for (const line of stdout.trim().split("\n")) expect(line).toMatch(/^[-+] /);
+  for (const line of stdout.trim().split("\n")) expect(line).toMatch(/^\+ /);
   const backups = (await readdir(join(home, ".cursor"))).filter((name) => name.endsWith(".bak"));
   expect(backups).toHaveLength(1);
   expect(await readFile(join(home, ".cursor", backups[0]!), "utf8")).toBe(old);

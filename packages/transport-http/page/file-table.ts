@@ -21,6 +21,8 @@ const rowsOfPart = 50;
 const rowsOfFrame = 200;
 /** Rows after which no more are loaded unasked. */
 const maxRows = 20_000;
+/** How many pages are loaded before the user asks for more. */
+const maxPages = 25;
 
 const byName = new Intl.Collator("en", { numeric: true }).compare;
 
@@ -75,7 +77,12 @@ export class FileTable {
     more.hidden = true;
     try {
       let next: string | undefined = more.href;
-      while (next !== undefined && this.#rows.length < end) {
+      // a page may have few rows: folders with many objects below are looked through for one
+      for (
+        let pages = 0;
+        next !== undefined && this.#rows.length < end && pages < maxPages;
+        pages += 1
+      ) {
         this.#tellCount();
         const page: Document = await loadPage(next);
         next = page.querySelector<HTMLAnchorElement>("#more")?.getAttribute("href") ?? undefined;

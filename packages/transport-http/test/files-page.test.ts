@@ -277,6 +277,16 @@ describe("sending files", () => {
     expect([led.status, led.headers.get("location")]).toEqual([303, await upload()]);
   });
 
+  test.each([
+    ["PUT", "/", "GET, HEAD, POST"],
+    ["HEAD", "/?link=files%3A%2F%2Fdemo%2Fa.txt", "GET, POST"],
+    ["HEAD", "/?open=files%3A%2F%2Fdemo%2Fa.txt", "GET, POST"],
+    ["POST", "/?open=files%3A%2F%2Fdemo%2Fa.txt", "GET, POST"],
+  ])("%s %s is answered with what is allowed, and makes nothing", async (method, path, allow) => {
+    const refused = await siteOf({ upload })(path, { method });
+    expect([refused.status, refused.headers.get("allow")]).toEqual([405, allow]);
+  });
+
   test("is not begun by another site, nor where the server takes none", async () => {
     const headers = { "sec-fetch-site": "cross-site" };
     expect((await siteOf({ upload })("/", { method: "POST", headers })).status).toBe(403);

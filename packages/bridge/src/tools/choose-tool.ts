@@ -92,10 +92,13 @@ function takerOf(listedTool: Members, named: NamedTaker): Taker {
   );
 }
 
-/** The places that a call means that names none: those that declare files first, then those that declare base64. */
+/**
+ * The places that a call means that names none: those that declare files first, then those that declare base64. One that says it
+ * only in words must be named: it may say that it takes no base64, or be the name of a coding.
+ */
 function candidatesAmong(open: readonly ArgumentSlot[], as: GivenAs): readonly ArgumentSlot[] {
   if (as === "text") return open.filter((slot) => codingOf(slot, as) !== undefined);
-  for (const takes of [ofUri, ofBase64, wordsCoding]) {
+  for (const takes of [ofUri, ofBase64]) {
     const candidates = open.filter(takes);
     if (candidates.length > 0) return candidates;
   }

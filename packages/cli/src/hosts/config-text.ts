@@ -43,10 +43,25 @@ function addToJson(text: string, { key, name, value }: ServerEntry): string {
     throw unreadable(1, `an object with an object ${key}`);
   const knownServer = findNodeAtLocation(root, [key, name]);
   if (knownServer) return sameOrThrow(name, getNodeValue(knownServer), value, text);
-  const edits = modify(source, [key, name], value, {
-    formattingOptions: { insertSpaces: !/^\t/m.test(source), tabSize: indentOf(source) },
-  });
-  return applyEdits(source, edits);
+  const [edit] = modify(source, [key, name], value, {});
+  if (!edit) return source;
+  const content = laidOut(source, edit.content, servers ? 1 : 0);
+  return applyEdits(source, [{ ...edit, content }]);
+}
+
+/**
+ * A new member on lines of its own. The library would also lay out the members beside it. `depth`: how many objects it stands in
+ * below the root.
+ */
+function laidOut(source: string, content: string, depth: number): string {
+  const unit = /^\t/m.test(source) ? "\t" : " ".repeat(indentOf(source));
+  const outer = unit.repeat(depth);
+  const hasSiblings = content.startsWith(",");
+  const member: unknown = JSON.parse(`{${hasSiblings ? content.slice(1) : content}}`);
+  const lines = JSON.stringify(member, undefined, unit).split("\n").slice(1, -1);
+  const lineEnd = source.includes("\r\n") ? "\r\n" : "\n";
+  const block = lines.map((line) => lineEnd + outer + line).join("");
+  return hasSiblings ? `,${block}` : `${block}${lineEnd}${outer}`;
 }
 
 function addToToml(text: string, { key, name, value }: ServerEntry): string {

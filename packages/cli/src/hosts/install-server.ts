@@ -38,7 +38,7 @@ export async function installServer(
   const value = file.isTyped ? { type: "stdio", command, args } : { command, args };
   const text = addServer(format, old ?? "", { key, name, value });
   if (text === old) return print(`${title} has the server already: ${printable(path)}`);
-  for (const line of changedLines(old ?? "", text)) await print(line);
+  for (const line of addedLines(old ?? "", text)) await print(line);
   if (isDryRun) return;
   const backup = old === undefined ? undefined : `${path}.${Date.now()}.bak`;
   if (backup !== undefined) await copyFile(path, backup);
@@ -83,17 +83,11 @@ async function replace(path: string, text: string): Promise<void> {
   }
 }
 
-/** The lines that differ, between those that both texts begin and end with. */
-export function changedLines(before: string, after: string): readonly string[] {
-  const old = before === "" ? [] : before.split("\n");
-  const young = after.split("\n");
+/** The lines that were added, and nothing of what stood beside them: other servers have credentials there. */
+export function addedLines(before: string, after: string): readonly string[] {
   let start = 0;
-  while (start < old.length && old[start] === young[start]) start += 1;
-  let end = 0;
-  const longest = Math.min(old.length, young.length) - start;
-  while (end < longest && old.at(-1 - end) === young.at(-1 - end)) end += 1;
-  return [
-    ...old.slice(start, old.length - end).map((line) => `- ${printable(line)}`),
-    ...young.slice(start, young.length - end).map((line) => `+ ${printable(line)}`),
-  ];
+  while (start < before.length && before[start] === after[start]) start += 1;
+  const end = after.length - (before.length - start);
+  const lines = after.slice(start, end).split(/\r?\n/);
+  return lines.filter((line) => /[^\s,]/.test(line)).map((line) => `+ ${printable(line)}`);
 }

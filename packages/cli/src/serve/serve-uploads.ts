@@ -1,5 +1,6 @@
 import { lstat, mkdtemp, readdir, rm, utimes } from "node:fs/promises";
 import { basename, join } from "node:path";
+import { setTimeout } from "node:timers/promises";
 import {
   ProtocolError,
   type CallToolResult,
@@ -122,21 +123,23 @@ export async function openServedUploads(
     const page = await uploads.askVisitor({ message, fields: { files } }, { caller, signal });
     const saveAll = async (): Promise<void> => {
       const answer = await page.outcome;
-      for (const file of answer.action === "accept" ? answer.files.files : []) {
-        try {
-          await saveAs(target, file);
-        } finally {
-          await file.remove();
-        }
-      }
+      // a file that cannot be saved does not keep the others from it
+      for (const file of answer.action === "accept" ? answer.files.files : [])
+        await saveAs(target, file)
+          .finally(() => file.remove())
+          .catch(sluice.host.onError);
     };
-    saveAll().catch((error: unknown) => {
+    const saves = saveAll().catch((error: unknown) => {
       if (!signal.aborted && !isTimeout(error)) sluice.host.onError(error);
     });
+    visitorSaves.add(saves);
+    void saves.then(() => visitorSaves.delete(saves));
     return page.url;
   }
 
   const visitorsEnd = new AbortController();
+  /** They end before the folder goes that their files wait in. */
+  const visitorSaves = new Set<Promise<void>>();
   return {
     openPage,
     attach(mcp) {
@@ -171,6 +174,8 @@ export async function openServedUploads(
     async close(options) {
       await uploads.close(options);
       visitorsEnd.abort();
+      const late = setTimeout(options?.deadlineMs ?? 0, undefined, { ref: false });
+      await Promise.race([Promise.all(visitorSaves), late]);
     },
     // another server of the folder removes the rest
     remove: () => waitingFolder.remove().catch(() => {}),

@@ -99,7 +99,14 @@ class FilesPage {
     try {
       if (method === "POST" && this.#settings.upload && query.size === 0)
         return await this.#upload(request, this.#settings.upload);
-      if (!isRead(method)) return problem(405, { headers: ["Allow", "GET, HEAD"] });
+      // a link is made by a GET alone: HEAD has no effect
+      const allowed = [
+        "GET",
+        ...(action ? [] : ["HEAD"]),
+        ...(this.#settings.upload ? ["POST"] : []),
+      ];
+      if (method === "POST" || !allowed.includes(method))
+        return problem(405, { headers: ["Allow", allowed.join(", ")] });
       if (action !== undefined) {
         if (isForeign(request)) return this.#foreign();
         return await this.#link(request, action, query.get(action)!);
@@ -112,7 +119,8 @@ class FilesPage {
       // a browser that went away is not our fault
       if (signal?.aborted === true) return problem(503);
       const problemReply = problemOf(error);
-      if (problemReply.status >= 500) this.#sluice.host.onError(error);
+      // a link reports its faults itself
+      if (problemReply.status >= 500 && action === undefined) this.#sluice.host.onError(error);
       return action === "link" ? problemReply : this.#failure(problemReply);
     }
   }

@@ -7,8 +7,15 @@ import { html, type Html } from "@sluice/server/internal";
 const unseen =
   /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u2800\u2044\u2215\u29f8\uff0f]|(?! )\p{Zs}|^ | $|(?<= ) /gu;
 
-/** Join letters of other scripts, or choose the form of an emoji. */
-const joiners: ReadonlySet<string> = new Set(["\u200c", "\u200d", "\ufe0e", "\ufe0f"]);
+/** Scripts whose letters a joiner shapes. */
+const shapedScripts =
+  "Arabic Syriac Nko Mongolian Devanagari Bengali Gurmukhi Gujarati Oriya Tamil Telugu Kannada Malayalam Sinhala Khmer Myanmar";
+const shaped = shapedScripts
+  .split(" ")
+  .map((script) => `\\p{Script=${script}}`)
+  .join("");
+const endsShaped = new RegExp(`[${shaped}]$`, "u");
+const beginsShaped = new RegExp(`^[${shaped}]`, "u");
 
 /** A name that reads as no other one: what cannot be seen in it is shown by its code point, and its direction ends with it. */
 export function nameHtml(name: string): Html {
@@ -30,7 +37,7 @@ function pieces(name: string): { readonly text: string; readonly code?: string }
   const found = [];
   let end = 0;
   for (const { 0: sign, index } of name.matchAll(unseen)) {
-    if (joiners.has(sign) && isJoined(name, index)) continue;
+    if (isJoined(name, sign, index)) continue;
     const code = `U+${sign.codePointAt(0)!.toString(16).toUpperCase().padStart(4, "0")}`;
     found.push({ text: name.slice(end, index), code });
     end = index + sign.length;
@@ -38,10 +45,17 @@ function pieces(name: string): { readonly text: string; readonly code?: string }
   return [...found, { text: name.slice(end) }];
 }
 
-/** Whether a joiner stands where it has an effect: behind a letter that is not Latin, or a symbol. */
-function isJoined(name: string, index: number): boolean {
-  return /[^\p{Script=Latin}\p{ASCII}\p{Default_Ignorable_Code_Point}]$/u.test(
-    name.slice(0, index),
+/** Whether a sign has an effect where it stands: it joins letters or emoji, or chooses the form of an emoji. */
+function isJoined(name: string, sign: string, index: number): boolean {
+  const before = name.slice(0, index);
+  const after = name.slice(index + sign.length);
+  if (sign === "\ufe0e" || sign === "\ufe0f") return /\p{Extended_Pictographic}$/u.test(before);
+  if (sign !== "\u200c" && sign !== "\u200d") return false;
+  if (endsShaped.test(before) && beginsShaped.test(after)) return true;
+  return (
+    sign === "\u200d" &&
+    /\p{Extended_Pictographic}\p{Emoji_Modifier}?\ufe0f?$/u.test(before) &&
+    /^\p{Extended_Pictographic}/u.test(after)
   );
 }
 

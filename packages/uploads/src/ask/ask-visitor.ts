@@ -49,7 +49,14 @@ export async function askVisitor<F extends Fields>(
   const reserved = await reserveQuestion(slots, { principal, owner }, { kind: "page" }, request);
   const { question, slots: expected, expiresAt } = reserved;
   const pageId = newId();
-  const url = await pages.pageUrl({ pageId, question, expiresAt, owner });
+  const cancel = (): Promise<void> => confirmation.cancel(principal, { slots: expected, pageId });
+  let url: string;
+  try {
+    url = await pages.pageUrl({ pageId, question, expiresAt, owner });
+  } catch (error) {
+    await cancel();
+    throw error;
+  }
 
   async function outcome(): Promise<FilesOutcome<F>> {
     let raw: unknown;
@@ -57,7 +64,7 @@ export async function askVisitor<F extends Fields>(
       raw = await awaitAnswer(pages, pageId, { waitMs: expiresAt - Date.now(), signal });
       if (raw === undefined) throw uploadError("timeout", "the user did not answer in time");
     } catch (error) {
-      await confirmation.cancel(principal, { slots: expected, pageId });
+      await cancel();
       throw error;
     }
     const call = { principal, fields: request.fields, ctx: { mcpReq: { signal } } };
