@@ -23,7 +23,9 @@ describe.each(profiles)("$name", (profile) => {
     expect(stdout).toBe(`${profile.name} 1 ${hash}\n`);
   });
 
-  test.for(profile.mutants)("finds that $name", { tags: "slow" }, async (mutant) => {
+  // one that is found late takes a hundred runs
+  const patience = { tags: ["slow"], timeout: 240_000 };
+  test.for(profile.mutants)("finds that $name", patience, async (mutant) => {
     expect(await findMutant(profile, mutant)).toBeDefined();
   });
 });
