@@ -193,6 +193,21 @@ test("links and files in place of folders are not followed or replaced", async (
   expect(await readFile(join(cwd, "out/My Plans"), "utf8")).toBe("mine");
 });
 
+test("links and folders in place of files are not followed, filled or replaced", async () => {
+  const cwd = await target();
+  await mkdir(join(cwd, "out/deep/a.pdf"), { recursive: true });
+  await mkdir(join(cwd, "elsewhere"));
+  await symlink("../elsewhere", join(cwd, "out/a.pdf"));
+  await mkdir(join(cwd, "out/deep/er"));
+  await writeFile(join(cwd, "mine"), "mine");
+  await symlink("../../../mine", join(cwd, "out/deep/er/c.txt"));
+  const { status, stderr } = await get(["docs/", "-o", "out", "--force"], cwd);
+  expect(stderr.match(/is not a file; remove it, or pass -o/g)).toHaveLength(3);
+  expect(stderr).toContain("1 saved, 3 refused: ");
+  expect(status).toBe(exitCodes.target.status);
+  expect(await treeOf(cwd)).toEqual({ mine: "mine", "out/My Plans/b [1].pdf": "b" });
+});
+
 const many = Object.fromEntries(
   Array.from({ length: 60 }, (_, n) => [`${n % 7}/${n}.bin`, `${n} `.repeat(40_000)]),
 );
