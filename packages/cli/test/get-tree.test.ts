@@ -133,6 +133,15 @@ test.each([
   expect(await readdir(cwd)).toEqual([]);
 });
 
+test("beside a tree a resource gets its name in the new output folder, and does not become it", async () => {
+  const cwd = await target();
+  const args = ["files://local/read-me.txt", "docs/deep/", "-o", "new", "-j", "1"];
+  const { status, stderr } = await get(args, cwd);
+  expect([status, stderr]).toEqual([0, expect.stringContaining("3 saved: ")]);
+  const wanted = { "read-me.txt": "r", "a.pdf": "another a", "er/c.txt": "c" };
+  expect(await treeOf(join(cwd, "new"))).toEqual(wanted);
+});
+
 test("a second run fetches nothing, and says that all is there", async () => {
   const cwd = await target();
   await get(["docs/", "-o", "out"], cwd);

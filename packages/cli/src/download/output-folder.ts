@@ -87,6 +87,11 @@ export async function isFolder(path: string): Promise<boolean> {
   return path.endsWith("/") || ((await stat(path).catch(() => undefined))?.isDirectory() ?? false);
 }
 
+/** The path of a folder, as one that names it even if it is missing. */
+export function asFolder(path: string): string {
+  return path.endsWith("/") ? path : `${path}/`;
+}
+
 /** The path for a file that gets `name` if `output` is a folder. The library would number a taken name; a repeated command should not. */
 export async function pathIn(output: string, name: string): Promise<string> {
   if (!(await isFolder(output))) return output;
