@@ -5,10 +5,10 @@ import { openStateFolder } from "../server-calls/put-record.ts";
 
 /** The files of an unfinished run that a tool got, so that the same command does not send them again. */
 export interface PutJournal {
-  /** True for a file that an earlier run handed to the tool, and that is unchanged. */
-  isDone(file: string): Promise<boolean>;
-  /** Stores that the tool got a file. A failure to is not a reason to stop. */
-  note(file: string): Promise<void>;
+  /** True for a version of a file that an earlier run handed to the tool. */
+  isDone(version: string): boolean;
+  /** Stores that the tool got a version of a file. A failure to is not a reason to stop. */
+  note(version: string): Promise<void>;
   /** Every file is done: the next run begins anew. */
   forget(): Promise<void>;
 }
@@ -28,11 +28,11 @@ export async function openPutJournal(
   const lines = (await readFile(path, "utf8").catch(() => "")).split("\n");
   const done = new Set(lines);
   return {
-    isDone: async (file) => done.has(await versionOf(file)),
-    async note(file) {
+    isDone: (version) => done.has(version),
+    async note(version) {
       try {
         await mkdir(dirname(path), { recursive: true, mode: 0o700 });
-        await appendFile(path, `${await versionOf(file)}\n`, { mode: 0o600 });
+        await appendFile(path, `${version}\n`, { mode: 0o600 });
       } catch {
         // the next run sends it again
       }
@@ -41,8 +41,11 @@ export async function openPutJournal(
   };
 }
 
-/** A digest of what tells a version of a file from another one: the journal holds no names. */
-async function versionOf(file: string): Promise<string> {
+/**
+ * A digest of what tells a version of a file from another one: the journal holds no names. Take it before the file is read: one
+ * that changes meanwhile is to be sent again.
+ */
+export async function versionOf(file: string): Promise<string> {
   const { size, mtimeMs, ino } = await stat(file);
   const text = JSON.stringify([resolve(file), size, mtimeMs, ino]);
   return createHash("sha256").update(text).digest("hex");
