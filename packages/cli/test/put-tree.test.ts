@@ -129,6 +129,19 @@ test("a file that changes while it is handed over is sent again by the same comm
   expect(again.stderr).toContain("1 sent, 1 sent by an earlier run, 1 refused: ");
 });
 
+test.each([
+  ["with another token", ["--token", "of-another"]],
+  ["with another header", ["--header", "x-tenant: another"]],
+  ["as another type", ["--type", "text/plain"]],
+])("what one run sent is not held as sent %s", async (_, args) => {
+  await writeFile(join(root, "flat/c.bin"), Buffer.alloc(2 ** 20 + 1));
+  await put("flat");
+  const other = await put("flat", ...args);
+  expect(other.stderr).toContain("2 sent, 1 refused: ");
+  const again = await put("flat", ...args);
+  expect(again.stderr).toContain("0 sent, 2 sent by an earlier run, 1 refused: ");
+});
+
 test("a type that the tool does not take is answered with those that it takes", async () => {
   await writeFile(join(root, "flat/program.pdf"), Buffer.from("MZ\u0090\0program", "latin1"));
   const { stderr } = await put("flat/program.pdf");

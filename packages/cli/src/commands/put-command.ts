@@ -152,7 +152,7 @@ async function send(
       throw fault("invalid_argument", `${chosen.name} takes files`, "name at least one");
     const run: PutRun = { connection, sender, bar, tool: chosen, files, isTree, options };
     if (chosen.isList) await sendAsList(run);
-    else await sendEach(run, await openPutJournal(server, chosen.name, names));
+    else await sendEach(run, await openPutJournal(server, chosen.name, names, options));
   } catch (error) {
     throw advised(error, chosen);
   } finally {

@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { appendFile, mkdir, readFile, rm, stat } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
+import { headersFrom } from "../server-calls/headers.ts";
 import { openStateFolder } from "../server-calls/put-record.ts";
 
 /** The files of an unfinished run that a tool got, so that the same command does not send them again. */
@@ -13,18 +14,29 @@ export interface PutJournal {
   forget(): Promise<void>;
 }
 
+/** Who sends files, and as what. */
+interface SendOptions {
+  readonly token?: string | undefined;
+  readonly header?: readonly string[] | undefined;
+  readonly type?: string | undefined;
+  readonly name?: string | undefined;
+}
+
 /**
- * Opens the journal of a run: of this server, tool and arguments. It lies where other users cannot read it, for a day after its
+ * Opens the journal of a run: of this server, tool, arguments and sender. It lies where other users cannot read it, for a day after its
  * last line.
  */
 export async function openPutJournal(
   server: string,
   tool: string,
   names: readonly string[],
+  { token, header = [], type, name }: SendOptions,
 ): Promise<PutJournal> {
-  const identity = JSON.stringify([server, tool, ...names.map((name) => resolve(name))]);
-  const name = createHash("sha256").update(identity).digest("hex").slice(0, 32);
-  const path = join(await openStateFolder(), `${name}.sent`);
+  // with the values that headers have from the environment
+  const sender = sha256Of([token, headersFrom(header)]);
+  const paths = names.map((path) => resolve(path));
+  const identity = sha256Of([server, tool, paths, sender, type, name]);
+  const path = join(await openStateFolder(), `${identity.slice(0, 32)}.sent`);
   const lines = (await readFile(path, "utf8").catch(() => "")).split("\n");
   const done = new Set(lines);
   return {
@@ -47,6 +59,9 @@ export async function openPutJournal(
  */
 export async function versionOf(file: string): Promise<string> {
   const { size, mtimeMs, ino } = await stat(file);
-  const text = JSON.stringify([resolve(file), size, mtimeMs, ino]);
-  return createHash("sha256").update(text).digest("hex");
+  return sha256Of([resolve(file), size, mtimeMs, ino]);
+}
+
+function sha256Of(facts: readonly unknown[]): string {
+  return createHash("sha256").update(JSON.stringify(facts)).digest("hex");
 }
