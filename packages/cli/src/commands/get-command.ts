@@ -233,7 +233,8 @@ class GetRun {
           sha256: expected,
           modifiedMs: Number.isNaN(modifiedMs) ? undefined : modifiedMs,
         };
-        const bytes = await presentSize(place, promised, jobSignal);
+        const settings = { ...this.#options, signal: jobSignal };
+        const bytes = await presentSize(place, promised, settings);
         return bytes === undefined ? undefined : presentReport(uri, place, bytes, this.#options);
       },
       tell: async (report) => void reports.push(report),
