@@ -235,6 +235,20 @@ test("links and folders in place of files are not followed, filled or replaced",
   expect(await treeOf(cwd)).toEqual({ mine: "mine", "out/My Plans/b [1].pdf": "b" });
 });
 
+test.each(["a folder", "a link to one"])(
+  "%s in place of a single file in the output folder gets nothing",
+  async (what) => {
+    const cwd = await target();
+    const place = join(cwd, "out/read-me.txt");
+    await mkdir(what === "a folder" ? place : join(cwd, "out"), { recursive: true });
+    await mkdir(join(cwd, "elsewhere"));
+    if (what !== "a folder") await symlink("../elsewhere", place);
+    const { status, stderr } = await get(["read-me.txt", "-o", "out", "--force"], cwd);
+    expect(stderr).toMatch(/read-me\.txt" is not a file; remove it, or pass -o/);
+    expect([status, await treeOf(cwd)]).toEqual([exitCodes.target.status, {}]);
+  },
+);
+
 const many = Object.fromEntries(
   Array.from({ length: 60 }, (_, n) => [`${n % 7}/${n}.bin`, `${n} `.repeat(40_000)]),
 );

@@ -97,5 +97,8 @@ export async function pathIn(output: string, name: string): Promise<string> {
   if (!(await isFolder(output))) return output;
   // as the library does for a missing folder; the save reports its faults
   if (output.endsWith("/")) await mkdir(output, { recursive: true }).catch(() => {});
-  return join(output, name);
+  const path = join(output, name);
+  // a save would go into it, wherever a link leads
+  if (await isFolder(path)) throw inTheWay(path, "file");
+  return path;
 }
