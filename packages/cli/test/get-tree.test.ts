@@ -1,6 +1,16 @@
 // `sluice get` of folders, globs and names, from our server and from one of the official SDK.
 import { once } from "node:events";
-import { mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
+import {
+  mkdir,
+  mkdtemp,
+  readdir,
+  readFile,
+  rm,
+  stat,
+  symlink,
+  utimes,
+  writeFile,
+} from "node:fs/promises";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
@@ -133,6 +143,15 @@ test.each([
   expect(await readdir(cwd)).toEqual([]);
 });
 
+test("beside a tree a resource gets its name in the new output folder, and does not become it", async () => {
+  const cwd = await target();
+  const args = ["files://local/read-me.txt", "docs/deep/", "-o", "new", "-j", "1"];
+  const { status, stderr } = await get(args, cwd);
+  expect([status, stderr]).toEqual([0, expect.stringContaining("3 saved: ")]);
+  const wanted = { "read-me.txt": "r", "a.pdf": "another a", "er/c.txt": "c" };
+  expect(await treeOf(join(cwd, "new"))).toEqual(wanted);
+});
+
 test("a second run fetches nothing, and says that all is there", async () => {
   const cwd = await target();
   await get(["docs/", "-o", "out"], cwd);
@@ -168,11 +187,19 @@ test("a file that differs stays as it is unless forced, and the rest arrives", a
   expect(refused.stderr).toContain("2 saved, 1 there already, 1 refused: ");
   expect(await readFile(join(cwd, "out/a.pdf"), "utf8")).toBe("m");
   const forced = await get(["docs/", "-o", "out", "--force"], cwd);
-  expect([forced.status, forced.stderr]).toEqual([
-    0,
-    expect.stringMatching(/^1 saved, 3 there already: /),
-  ]);
+  expect([forced.status, forced.stderr]).toEqual([0, expect.stringMatching(/^4 saved: /)]);
   expect(await readFile(join(cwd, "out/a.pdf"), "utf8")).toBe("a");
+});
+
+test("forced, a file of the same size and time is not held for the same", async () => {
+  const cwd = await target();
+  await get(["docs/", "-o", "out"], cwd);
+  const path = join(cwd, "out/a.pdf");
+  const { atime, mtime } = await stat(path);
+  await writeFile(path, "m");
+  await utimes(path, atime, mtime);
+  const { status } = await get(["docs/", "-o", "out", "--force"], cwd);
+  expect([status, await readFile(path, "utf8")]).toEqual([0, "a"]);
 });
 
 test("links and files in place of folders are not followed or replaced", async () => {
@@ -192,6 +219,35 @@ test("links and files in place of folders are not followed or replaced", async (
   expect(await treeOf(join(cwd, "elsewhere"))).toEqual({ "a.pdf": before["a.pdf"] });
   expect(await readFile(join(cwd, "out/My Plans"), "utf8")).toBe("mine");
 });
+
+test("links and folders in place of files are not followed, filled or replaced", async () => {
+  const cwd = await target();
+  await mkdir(join(cwd, "out/deep/a.pdf"), { recursive: true });
+  await mkdir(join(cwd, "elsewhere"));
+  await symlink("../elsewhere", join(cwd, "out/a.pdf"));
+  await mkdir(join(cwd, "out/deep/er"));
+  await writeFile(join(cwd, "mine"), "mine");
+  await symlink("../../../mine", join(cwd, "out/deep/er/c.txt"));
+  const { status, stderr } = await get(["docs/", "-o", "out", "--force"], cwd);
+  expect(stderr.match(/is not a file; remove it, or pass -o/g)).toHaveLength(3);
+  expect(stderr).toContain("1 saved, 3 refused: ");
+  expect(status).toBe(exitCodes.target.status);
+  expect(await treeOf(cwd)).toEqual({ mine: "mine", "out/My Plans/b [1].pdf": "b" });
+});
+
+test.each(["a folder", "a link to one"])(
+  "%s in place of a single file in the output folder gets nothing",
+  async (what) => {
+    const cwd = await target();
+    const place = join(cwd, "out/read-me.txt");
+    await mkdir(what === "a folder" ? place : join(cwd, "out"), { recursive: true });
+    await mkdir(join(cwd, "elsewhere"));
+    if (what !== "a folder") await symlink("../elsewhere", place);
+    const { status, stderr } = await get(["read-me.txt", "-o", "out", "--force"], cwd);
+    expect(stderr).toMatch(/read-me\.txt" is not a file; remove it, or pass -o/);
+    expect([status, await treeOf(cwd)]).toEqual([exitCodes.target.status, {}]);
+  },
+);
 
 const many = Object.fromEntries(
   Array.from({ length: 60 }, (_, n) => [`${n % 7}/${n}.bin`, `${n} `.repeat(40_000)]),

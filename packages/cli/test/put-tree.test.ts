@@ -1,5 +1,8 @@
 // `sluice put` of folders, globs and standard input.
+import { subscribe, unsubscribe } from "node:diagnostics_channel";
+import { writeFileSync } from "node:fs";
 import { mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
+import type { IncomingMessage } from "node:http";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
@@ -104,6 +107,39 @@ test("a refused file does not end the rest, and the same command sends only that
   // that run ended: the next one sends all
   await put("flat");
   expect(await received()).toEqual(["a.txt", "b.md", "c.bin"]);
+});
+
+test("a file that changes while it is handed over is sent again by the same command", async () => {
+  await writeFile(join(root, "flat/c.bin"), Buffer.alloc(2 ** 20 + 1));
+  const calls: string[] = [];
+  const change = (message: unknown): void => {
+    const { request } = message as { readonly request: IncomingMessage };
+    if (request.headers["mcp-method"] !== "tools/call") return;
+    calls.push(request.url ?? "");
+    if (calls.length === 1) writeFileSync(join(root, "flat/a.txt"), "a later version");
+  };
+  subscribe("http.server.request.start", change);
+  try {
+    await put("flat", "-j", "1");
+  } finally {
+    unsubscribe("http.server.request.start", change);
+  }
+  expect(calls).toHaveLength(2);
+  const again = await put("flat");
+  expect(again.stderr).toContain("1 sent, 1 sent by an earlier run, 1 refused: ");
+});
+
+test.each([
+  ["with another token", ["--token", "of-another"]],
+  ["with another header", ["--header", "x-tenant: another"]],
+  ["as another type", ["--type", "text/plain"]],
+])("what one run sent is not held as sent %s", async (_, args) => {
+  await writeFile(join(root, "flat/c.bin"), Buffer.alloc(2 ** 20 + 1));
+  await put("flat");
+  const other = await put("flat", ...args);
+  expect(other.stderr).toContain("2 sent, 1 refused: ");
+  const again = await put("flat", ...args);
+  expect(again.stderr).toContain("0 sent, 2 sent by an earlier run, 1 refused: ");
 });
 
 test("a type that the tool does not take is answered with those that it takes", async () => {

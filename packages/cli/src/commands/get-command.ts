@@ -11,7 +11,7 @@ import {
 } from "../download/choose-resources.ts";
 import { type ExpectedDigest, readChecksums } from "../download/checksum-file.ts";
 import { createBudget, createConsent } from "../download/consent.ts";
-import { isFolder, OutputFolder, pathIn } from "../download/output-folder.ts";
+import { asFolder, isFolder, OutputFolder, pathIn } from "../download/output-folder.ts";
 import { presentSize } from "../download/present-file.ts";
 import { createPace } from "../download/rate-limit.ts";
 import {
@@ -138,6 +138,8 @@ class GetRun {
     const isTree = chosen.some(({ path }) => path !== undefined);
     const isBatch = isTree || chosen.length > 1;
     if (isBatch) await ensureFolder(output, isTree);
+    // a missing one too: the first of several is not to take its name
+    const named = isBatch ? asFolder(output) : output;
     const present = isTree ? await this.#findPresent(chosen) : [];
     const isPresent = (index: number): boolean => present[index] !== undefined;
     const consent = await this.#consentFor(
@@ -168,11 +170,11 @@ class GetRun {
           place: (name) => {
             this.#bar.start();
             return order.enter(index, () =>
-              path === undefined ? pathIn(output, name) : folder.place(path),
+              path === undefined ? pathIn(named, name) : folder.place(path),
             );
           },
         },
-        { ...this.#options, signal: jobSignal },
+        { ...this.#options, output: named, signal: jobSignal },
       );
     };
 
@@ -231,7 +233,8 @@ class GetRun {
           sha256: expected,
           modifiedMs: Number.isNaN(modifiedMs) ? undefined : modifiedMs,
         };
-        const bytes = await presentSize(place, promised, jobSignal);
+        const settings = { ...this.#options, signal: jobSignal };
+        const bytes = await presentSize(place, promised, settings);
         return bytes === undefined ? undefined : presentReport(uri, place, bytes, this.#options);
       },
       tell: async (report) => void reports.push(report),

@@ -39,7 +39,7 @@ import { openPutRecord } from "../server-calls/put-record.ts";
 import { RefusedFiles } from "../terminal/refusals.ts";
 import { Tally } from "../terminal/tally.ts";
 import { chooseFiles, type FileChoiceOptions } from "../upload/choose-files.ts";
-import { openPutJournal, type PutJournal } from "../upload/put-journal.ts";
+import { openPutJournal, type PutJournal, versionOf } from "../upload/put-journal.ts";
 import { storeStdin } from "../upload/stdin-file.ts";
 import { formatBytes, formatDuration } from "../terminal/quantity.ts";
 
@@ -152,7 +152,7 @@ async function send(
       throw fault("invalid_argument", `${chosen.name} takes files`, "name at least one");
     const run: PutRun = { connection, sender, bar, tool: chosen, files, isTree, options };
     if (chosen.isList) await sendAsList(run);
-    else await sendEach(run, await openPutJournal(server, chosen.name, names));
+    else await sendEach(run, await openPutJournal(server, chosen.name, names, options));
   } catch (error) {
     throw advised(error, chosen);
   } finally {
@@ -215,10 +215,11 @@ async function sendEach(run: PutRun, journal: PutJournal): Promise<void> {
         const file = files[index]!;
         const progress = begin();
         try {
-          if (isBatch && (await journal.isDone(file))) return undefined;
+          const version = isBatch ? await versionOf(file) : undefined;
+          if (version !== undefined && journal.isDone(version)) return undefined;
           const { reference, text } = await upload(run, file, jobSignal, progress);
           const result = await hand([reference], { ...connection, signal: jobSignal }, tool);
-          if (isBatch) await journal.note(file);
+          if (version !== undefined) await journal.note(version);
           return { reference, text, result };
         } catch (error) {
           if (isBatch && refusals.isOfFile(error)) return { refusal: error };

@@ -1,7 +1,7 @@
 import { lstat, mkdir, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { diskError } from "@sluice/client/internal";
-import { fault } from "../terminal/failure.ts";
+import { type Advice, fault } from "../terminal/failure.ts";
 
 /** A folder that gets a tree of files, in folders that are made as they are needed. */
 export class OutputFolder {
@@ -15,13 +15,16 @@ export class OutputFolder {
 
   /**
    * Makes the folders of a file and gives its path. `path` is relative, with `/`, and of safe names. Throws `already_exists`
-   * if a file or a link stands in place of a folder: a link may lead out of this one.
+   * if a file or a link stands in place of a folder, or a folder or a link in place of the file: a link may lead out of this
+   * one, and a save into a folder takes the server's name.
    */
   async place(path: string): Promise<string> {
     const parts = path.split("/");
     for (let depth = 0; depth < parts.length; depth += 1)
       await this.#make(join(this.#root, ...parts.slice(0, depth)), depth === 0);
-    return join(this.#root, ...parts);
+    const file = join(this.#root, ...parts);
+    await ensureFileOrNone(file);
+    return file;
   }
 
   /** The path of a file that may be there: `undefined` if a link or a file stands in place of one of its folders, or none. */
@@ -62,12 +65,21 @@ async function makeFolder(folder: string): Promise<void> {
     const info = await lstat(folder).catch(() => undefined);
     if (info?.isDirectory()) return;
     if (!info) throw diskError(`save to ${JSON.stringify(folder)}`, error);
-    throw fault(
-      "already_exists",
-      `${JSON.stringify(folder)} is not a folder`,
-      "remove it, or pass -o for another folder",
-    );
+    throw inTheWay(folder, "folder");
   }
+}
+
+async function ensureFileOrNone(path: string): Promise<void> {
+  const info = await lstat(path).catch(() => undefined);
+  if (info && !info.isFile()) throw inTheWay(path, "file");
+}
+
+function inTheWay(path: string, wanted: "file" | "folder"): Advice {
+  return fault(
+    "already_exists",
+    `${JSON.stringify(path)} is not a ${wanted}`,
+    "remove it, or pass -o for another folder",
+  );
 }
 
 /** True for a folder that is there, and for a path that names one by the slash at its end. */
@@ -75,10 +87,18 @@ export async function isFolder(path: string): Promise<boolean> {
   return path.endsWith("/") || ((await stat(path).catch(() => undefined))?.isDirectory() ?? false);
 }
 
+/** The path of a folder, as one that names it even if it is missing. */
+export function asFolder(path: string): string {
+  return path.endsWith("/") ? path : `${path}/`;
+}
+
 /** The path for a file that gets `name` if `output` is a folder. The library would number a taken name; a repeated command should not. */
 export async function pathIn(output: string, name: string): Promise<string> {
   if (!(await isFolder(output))) return output;
   // as the library does for a missing folder; the save reports its faults
   if (output.endsWith("/")) await mkdir(output, { recursive: true }).catch(() => {});
-  return join(output, name);
+  const path = join(output, name);
+  // a save would go into it, wherever a link leads
+  if (await isFolder(path)) throw inTheWay(path, "file");
+  return path;
 }

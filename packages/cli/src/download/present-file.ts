@@ -15,18 +15,19 @@ export interface PromisedFile {
 
 /**
  * The size of the file at `path` if it is the promised one: of the same digest; without one, of the same size and time, to the
- * second, as a save leaves it. `undefined` for any other, and if too little is promised to tell.
+ * second, as a save leaves it. `undefined` for any other, and if too little is promised to tell. With `force` only a digest
+ * tells: who asks for a file to be replaced may know more of it than its time.
  */
 export async function presentSize(
   path: string,
   { size, sha256, modifiedMs }: PromisedFile,
-  signal: AbortSignal,
+  { force = false, signal }: { readonly force?: boolean; readonly signal: AbortSignal },
 ): Promise<number | undefined> {
   const info = await lstat(path).catch(() => undefined);
   if (!info?.isFile() || (size !== undefined && size !== info.size)) return undefined;
   if (sha256 !== undefined)
     return (await digestOf(path, signal)) === sha256 ? info.size : undefined;
-  if (size === undefined || modifiedMs === undefined) return undefined;
+  if (force || size === undefined || modifiedMs === undefined) return undefined;
   return inSeconds(modifiedMs) === inSeconds(info.mtimeMs) ? info.size : undefined;
 }
 

@@ -101,7 +101,7 @@ export async function saveResource(
     if (stream) {
       place ??= await wanted.place(stream.name);
       const promised = { ...stream, sha256: wanted.sha256 ?? stream.sha256 };
-      const presentBytes = await presentSize(place.path, promised, settings.signal);
+      const presentBytes = await presentSize(place.path, promised, settings);
       if (presentBytes !== undefined) return presentReport(uri, place.path, presentBytes, settings);
       return await saveStream(stream, place.path, wanted, settings);
     }
@@ -173,11 +173,11 @@ async function saveContent(
   settings: DownloadSettings,
   startedAt: number,
 ): Promise<SaveReport> {
-  const { force = false, signal } = settings;
+  const { force = false } = settings;
   const promised = { size: bytes.length, sha256: sha256Of(bytes) };
   if (sha256 !== undefined && sha256 !== promised.sha256)
     throw new SluiceError("corrupt", `${printable(uri)} has another SHA-256 than expected`);
-  if ((await presentSize(path, promised, signal)) !== undefined)
+  if ((await presentSize(path, promised, settings)) !== undefined)
     return presentReport(uri, path, bytes.length, settings);
   const saved = await saveBytes(bytes, path, { name, overwrite: force });
   const modifiedMs = Date.parse(lastModified);

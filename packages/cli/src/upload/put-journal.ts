@@ -1,38 +1,50 @@
 import { createHash } from "node:crypto";
 import { appendFile, mkdir, readFile, rm, stat } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
+import { headersFrom } from "../server-calls/headers.ts";
 import { openStateFolder } from "../server-calls/put-record.ts";
 
 /** The files of an unfinished run that a tool got, so that the same command does not send them again. */
 export interface PutJournal {
-  /** True for a file that an earlier run handed to the tool, and that is unchanged. */
-  isDone(file: string): Promise<boolean>;
-  /** Stores that the tool got a file. A failure to is not a reason to stop. */
-  note(file: string): Promise<void>;
+  /** True for a version of a file that an earlier run handed to the tool. */
+  isDone(version: string): boolean;
+  /** Stores that the tool got a version of a file. A failure to is not a reason to stop. */
+  note(version: string): Promise<void>;
   /** Every file is done: the next run begins anew. */
   forget(): Promise<void>;
 }
 
+/** Who sends files, and as what. */
+interface SendOptions {
+  readonly token?: string | undefined;
+  readonly header?: readonly string[] | undefined;
+  readonly type?: string | undefined;
+  readonly name?: string | undefined;
+}
+
 /**
- * Opens the journal of a run: of this server, tool and arguments. It lies where other users cannot read it, for a day after its
+ * Opens the journal of a run: of this server, tool, arguments and sender. It lies where other users cannot read it, for a day after its
  * last line.
  */
 export async function openPutJournal(
   server: string,
   tool: string,
   names: readonly string[],
+  { token, header = [], type, name }: SendOptions,
 ): Promise<PutJournal> {
-  const identity = JSON.stringify([server, tool, ...names.map((name) => resolve(name))]);
-  const name = createHash("sha256").update(identity).digest("hex").slice(0, 32);
-  const path = join(await openStateFolder(), `${name}.sent`);
+  // with the values that headers have from the environment
+  const sender = sha256Of([token, headersFrom(header)]);
+  const paths = names.map((path) => resolve(path));
+  const identity = sha256Of([server, tool, paths, sender, type, name]);
+  const path = join(await openStateFolder(), `${identity.slice(0, 32)}.sent`);
   const lines = (await readFile(path, "utf8").catch(() => "")).split("\n");
   const done = new Set(lines);
   return {
-    isDone: async (file) => done.has(await versionOf(file)),
-    async note(file) {
+    isDone: (version) => done.has(version),
+    async note(version) {
       try {
         await mkdir(dirname(path), { recursive: true, mode: 0o700 });
-        await appendFile(path, `${await versionOf(file)}\n`, { mode: 0o600 });
+        await appendFile(path, `${version}\n`, { mode: 0o600 });
       } catch {
         // the next run sends it again
       }
@@ -41,9 +53,15 @@ export async function openPutJournal(
   };
 }
 
-/** A digest of what tells a version of a file from another one: the journal holds no names. */
-async function versionOf(file: string): Promise<string> {
+/**
+ * A digest of what tells a version of a file from another one: the journal holds no names. Take it before the file is read: one
+ * that changes meanwhile is to be sent again.
+ */
+export async function versionOf(file: string): Promise<string> {
   const { size, mtimeMs, ino } = await stat(file);
-  const text = JSON.stringify([resolve(file), size, mtimeMs, ino]);
-  return createHash("sha256").update(text).digest("hex");
+  return sha256Of([resolve(file), size, mtimeMs, ino]);
+}
+
+function sha256Of(facts: readonly unknown[]): string {
+  return createHash("sha256").update(JSON.stringify(facts)).digest("hex");
 }
