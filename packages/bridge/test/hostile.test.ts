@@ -140,7 +140,7 @@ test("any bytes pass as well-formed as they came, and files stay only for whole 
     expect(wellFormed(restored)).toEqual(wellFormed(said));
   });
   // base64 without its padding
-  const unpadded: [[number, number, Uint8Array[]], number[]] = [[51, 0, [Buffer.from("/Q")]], []];
+  const unpadded: [[number, number, string[]], number[]] = [[51, 0, ["/Q"]], []];
   await fc.assert(property, { numRuns: isDeep ? 20_000 : 50, examples: [unpadded] });
 });
 

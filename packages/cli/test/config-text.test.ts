@@ -110,7 +110,7 @@ test("every host has a file, a key and what to do next", () => {
     });
 });
 
-test("what is printed is what was added, and moves no terminal", () => {
+test("only the added lines are printed, and they move no terminal", () => {
   expect(addedLines("a\nb", "a\nx\nb")).toEqual(["+ x"]);
   expect(addedLines("", "a\nb")).toEqual(["+ a", "+ b"]);
   expect(addedLines("a", "a\n\u001b[2J")).toEqual(["+ \\u{1b}[2J"]);

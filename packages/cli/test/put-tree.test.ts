@@ -133,7 +133,7 @@ test.each([
   ["with another token", ["--token", "of-another"]],
   ["with another header", ["--header", "x-tenant: another"]],
   ["as another type", ["--type", "text/plain"]],
-])("what one run sent is not held as sent %s", async (_, args) => {
+])("a file that one run sent is sent again %s", async (_, args) => {
   await writeFile(join(root, "flat/c.bin"), Buffer.alloc(2 ** 20 + 1));
   await put("flat");
   const other = await put("flat", ...args);

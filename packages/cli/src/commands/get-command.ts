@@ -139,7 +139,7 @@ class GetRun {
     const isBatch = isTree || chosen.length > 1;
     if (isBatch) await ensureFolder(output, isTree);
     // a missing one too: the first of several is not to take its name
-    const named = isBatch ? asFolder(output) : output;
+    const outputTarget = isBatch ? asFolder(output) : output;
     const present = isTree ? await this.#findPresent(chosen) : [];
     const isPresent = (index: number): boolean => present[index] !== undefined;
     const consent = await this.#consentFor(
@@ -170,11 +170,11 @@ class GetRun {
           place: (name) => {
             this.#bar.start();
             return order.enter(index, () =>
-              path === undefined ? pathIn(named, name) : folder.place(path),
+              path === undefined ? pathIn(outputTarget, name) : folder.place(path),
             );
           },
         },
-        { ...this.#options, output: named, signal: jobSignal },
+        { ...this.#options, output: outputTarget, signal: jobSignal },
       );
     };
 

@@ -126,7 +126,7 @@ export async function openServedUploads(
       // a file that cannot be saved does not keep the others from it
       for (const file of answer.action === "accept" ? answer.files.files : [])
         await saveAs(target, file)
-          .finally(() => file.remove())
+          .finally(async () => file.remove())
           .catch(sluice.host.onError);
     };
     const saves = saveAll().catch((error: unknown) => {
