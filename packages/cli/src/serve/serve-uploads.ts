@@ -125,9 +125,13 @@ export async function openServedUploads(
       const answer = await page.outcome;
       // a file that cannot be saved does not keep the others from it
       for (const file of answer.action === "accept" ? answer.files.files : [])
-        await saveAs(target, file)
-          .finally(async () => file.remove())
-          .catch(sluice.host.onError);
+        try {
+          await saveAs(target, file);
+        } catch (error) {
+          sluice.host.onError(error);
+        } finally {
+          await file.remove().catch(sluice.host.onError);
+        }
     };
     const saves = saveAll().catch((error: unknown) => {
       if (!signal.aborted && !isTimeout(error)) sluice.host.onError(error);
