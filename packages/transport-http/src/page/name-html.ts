@@ -7,15 +7,11 @@ import { html, type Html } from "@sluice/server/internal";
 const unseen =
   /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u2800\u2044\u2215\u29f8\uff0f]|(?! )\p{Zs}|^ | $|(?<= ) /gu;
 
-/** Scripts whose letters a joiner shapes. */
-const shapedScripts =
-  "Arabic Syriac Nko Mongolian Devanagari Bengali Gurmukhi Gujarati Oriya Tamil Telugu Kannada Malayalam Sinhala Khmer Myanmar";
-const shaped = shapedScripts
-  .split(" ")
-  .map((script) => `\\p{Script=${script}}`)
-  .join("");
-const endsShaped = new RegExp(`[${shaped}]$`, "u");
-const beginsShaped = new RegExp(`^[${shaped}]`, "u");
+// letters of the scripts that a joiner shapes
+const endsShaped =
+  /[\p{Script=Arabic}\p{Script=Syriac}\p{Script=Nko}\p{Script=Mongolian}\p{Script=Devanagari}\p{Script=Bengali}\p{Script=Gurmukhi}\p{Script=Gujarati}\p{Script=Oriya}\p{Script=Tamil}\p{Script=Telugu}\p{Script=Kannada}\p{Script=Malayalam}\p{Script=Sinhala}\p{Script=Khmer}\p{Script=Myanmar}]$/u;
+const beginsShaped =
+  /^[\p{Script=Arabic}\p{Script=Syriac}\p{Script=Nko}\p{Script=Mongolian}\p{Script=Devanagari}\p{Script=Bengali}\p{Script=Gurmukhi}\p{Script=Gujarati}\p{Script=Oriya}\p{Script=Tamil}\p{Script=Telugu}\p{Script=Kannada}\p{Script=Malayalam}\p{Script=Sinhala}\p{Script=Khmer}\p{Script=Myanmar}]/u;
 
 /** A name that reads as no other one: what cannot be seen in it is shown by its code point, and its direction ends with it. */
 export function nameHtml(name: string): Html {
