@@ -136,18 +136,12 @@ describe("after a lost connection", () => {
       if (message["method"] === "initialize") start(message);
       if (message["method"] === "tools/list") answer(message["id"], { tools });
     });
-    let end: (() => void) | undefined;
-    const open: typeof upstream.open = async (flow) => {
-      const transport = await upstream.open(flow);
-      end = () => transport.onclose?.();
-      return transport;
-    };
-    const host = await started(bridged({ upstream: { ...upstream, open } }));
+    const { host, end } = await startLosable(upstream);
     await host.send({ id: 1, method: "tools/list" });
     await vi.waitFor(() => expect(host.got).toHaveLength(2));
     await host.send({ id: 2, method: "tools/call", params: { name } });
     await vi.advanceTimersByTimeAsync(10);
-    end?.();
+    end();
     await waitFor(host.got, 3);
     expect(host.got[2]).toMatchObject({
       id: 2,
@@ -167,19 +161,13 @@ test("the newest list says what a tool is", async () => {
       answer(message["id"], { tools: [tool("reads", { readOnlyHint: isFirst })] });
     isFirst &&= message["method"] !== "tools/list";
   });
-  let end: (() => void) | undefined;
-  const open: typeof upstream.open = async (flow) => {
-    const transport = await upstream.open(flow);
-    end = () => transport.onclose?.();
-    return transport;
-  };
-  const host = await started(bridged({ upstream: { ...upstream, open } }));
+  const { host, end } = await startLosable(upstream);
   await host.send({ id: 1, method: "tools/list" });
   await host.send({ id: 2, method: "tools/list" });
   await vi.waitFor(() => expect(host.got).toHaveLength(3));
   await host.send({ id: 3, method: "tools/call", params: { name: "reads" } });
   await vi.advanceTimersByTimeAsync(10);
-  end?.();
+  end();
   await waitFor(host.got, 4);
   expect(host.got[3]).toMatchObject({ error: { data: { retryable: false } } });
 });
@@ -210,3 +198,15 @@ test("a call of a read-only tool is sent again while a proxy does not reach the 
     error: { message: expect.stringContaining("It may have run") },
   });
 });
+
+/** A bridge with a host, whose connection to the server ends when `end` is called. */
+async function startLosable(upstream: ReturnType<typeof scriptedHere>) {
+  let end: (() => void) | undefined;
+  const open: typeof upstream.open = async (flow) => {
+    const transport = await upstream.open(flow);
+    end = () => transport.onclose?.();
+    return transport;
+  };
+  const host = await started(bridged({ upstream: { ...upstream, open } }));
+  return { host, end: () => end?.() };
+}

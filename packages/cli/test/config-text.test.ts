@@ -79,7 +79,7 @@ const env = { APPDATA: "C:\\Users\\me\\AppData\\Roaming" };
 const machine = (platform: NodeJS.Platform): Machine => ({
   platform,
   home: "/home/me",
-  folder: "/work",
+  folder: "/project",
   env: platform === "win32" ? env : {},
 });
 
@@ -91,7 +91,7 @@ test.each([
   ],
   ["claude-desktop", "linux", "/home/me/.config/Claude/claude_desktop_config.json"],
   ["claude-desktop", "win32", `${env.APPDATA}/Claude/claude_desktop_config.json`],
-  ["claude-code", "linux", "/work/.mcp.json"],
+  ["claude-code", "linux", "/project/.mcp.json"],
   ["cursor", "darwin", "/home/me/.cursor/mcp.json"],
   ["vscode", "darwin", "/home/me/Library/Application Support/Code/User/mcp.json"],
   ["vscode", "linux", "/home/me/.config/Code/User/mcp.json"],

@@ -16,7 +16,7 @@ export interface PromisedFile {
 /**
  * The size of the file at `path` if it is the promised one: of the same digest; without one, of the same size and time, to the
  * second, as a save leaves it. `undefined` for any other, and if too little is promised to tell. With `force` only a digest
- * tells: who asks for a file to be replaced may know more of it than its time.
+ * tells: the user asks to replace the file, whatever its time is.
  */
 export async function presentSize(
   path: string,

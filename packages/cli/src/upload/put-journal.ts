@@ -14,8 +14,8 @@ export interface PutJournal {
   forget(): Promise<void>;
 }
 
-/** Who sends files, and as what. */
-interface SendOptions {
+/** The sender of a run, and what its options say of the files. */
+interface PutSender {
   readonly token?: string | undefined;
   readonly header?: readonly string[] | undefined;
   readonly type?: string | undefined;
@@ -30,7 +30,7 @@ export async function openPutJournal(
   server: string,
   tool: string,
   names: readonly string[],
-  { token, header = [], type, name }: SendOptions,
+  { token, header = [], type, name }: PutSender,
 ): Promise<PutJournal> {
   // with the values that headers have from the environment
   const sender = sha256Of([token, headersFrom(header)]);
