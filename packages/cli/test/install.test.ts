@@ -1,5 +1,14 @@
 // `sluice install` writes into folders of its own, as a user's home would have them.
-import { mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
+import {
+  mkdir,
+  mkdtemp,
+  readdir,
+  readFile,
+  readlink,
+  rm,
+  symlink,
+  writeFile,
+} from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
@@ -71,6 +80,40 @@ test("a new file is readable by its owner alone, and a link to one stays a link"
   expect((await readdir(join(home, ".codex"), { withFileTypes: true }))[0]!.isSymbolicLink()).toBe(
     true,
   );
+});
+
+test("a link to a file that is missing stays a link, and the file is made", async () => {
+  await mkdir(join(home, ".codex"));
+  await mkdir(join(home, "dotfiles"));
+  const real = join(home, "dotfiles", "config.toml");
+  await symlink("next.toml", join(home, ".codex", "config.toml"));
+  await symlink(real, join(home, ".codex", "next.toml"));
+  expect((await install("codex", "my files")).status).toBe(0);
+  expect(await readFile(real, "utf8")).toMatch(/^\[mcp_servers\.files\]/);
+  const entries = await readdir(join(home, ".codex"), { withFileTypes: true });
+  expect(entries.map((entry) => entry.isSymbolicLink())).toEqual([true, true]);
+});
+
+test.each([
+  ["into a folder that is missing", "../missing/config.toml", /is a link to .*no such folder/],
+  ["to itself", "config.toml", /leads to itself/],
+])("a link %s stays as it is, and nothing is written", async (_, target, said) => {
+  await mkdir(join(home, ".codex"));
+  await symlink(target, join(home, ".codex", "config.toml"));
+  const { status, stderr } = await install("codex", "my files");
+  expect([status === 0, stderr]).toEqual([false, expect.stringMatching(said)]);
+  expect(await readlink(join(home, ".codex", "config.toml"))).toBe(target);
+});
+
+test("a secret that would be written down is told, and one from the environment is not", async () => {
+  const url = "https://mcp.example.com/mcp";
+  const headers = ["Authorization: Bearer hunter2", "X-Api-Key: ${KEY}", "X-Team: files"];
+  const options = headers.flatMap((line) => ["--header", line]);
+  const { status, stderr } = await install("claude-code", url, "--dry-run", "--", ...options);
+  expect(status).toBe(0);
+  expect(stderr.match(/warning/g)).toHaveLength(1);
+  expect(stderr).toContain("pass --header 'Authorization: ${NAME}'");
+  expect(stderr).not.toContain("hunter2");
 });
 
 test.each([

@@ -1,12 +1,13 @@
 // `sluice put` of folders, globs and standard input.
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
-import { writeFileSync } from "node:fs";
+import { rmSync, writeFileSync } from "node:fs";
 import { mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import type { IncomingMessage } from "node:http";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { exitCodes } from "../src/terminal/exit-code.ts";
+import { chooseFiles } from "../src/upload/choose-files.ts";
 import { runHere, serveHere } from "./run-here.ts";
 import { program, runCommand, sluice, type Run, type Served } from "./sluice.ts";
 
@@ -107,6 +108,33 @@ test("a refused file does not end the rest, and the same command sends only that
   // that run ended: the next one sends all
   await put("flat");
   expect(await received()).toEqual(["a.txt", "b.md", "c.bin"]);
+});
+
+test("a glob without ** looks into no deeper folder", async () => {
+  await writeTree({ "flat/deeper/.hidden": "hidden", "flat/deeper/x.txt": "x" });
+  const run = await put("flat/*.txt");
+  expect([run.status, await received()]).toEqual([0, ["a.txt"]]);
+  expect(run.stderr).toContain("2 hidden files and links were left out\n");
+});
+
+test("a look through folders ends with the signal of its run", async () => {
+  const reason = new Error("enough");
+  const looking = chooseFiles([join(root, "flat")], {}, AbortSignal.abort(reason));
+  await expect(looking).rejects.toBe(reason);
+});
+
+test("a file that disappears before its turn does not end the rest", async () => {
+  const remove = (): void => rmSync(join(root, "flat/b.md"), { force: true });
+  subscribe("http.server.request.start", remove);
+  try {
+    const run = await put("flat", "-j", "1");
+    expect(run.status).toBe(exitCodes.notFound.status);
+    expect(run.stderr).toMatch(/^sluice: flat\/b\.md: .*there is no such file/m);
+    expect(run.stderr).toContain("1 sent, 1 refused: ");
+  } finally {
+    unsubscribe("http.server.request.start", remove);
+  }
+  expect(await received()).toEqual(["a.txt"]);
 });
 
 test("a file that changes while it is handed over is sent again by the same command", async () => {

@@ -6,6 +6,7 @@ export * from "./internal.ts";
 export { withDownloads, withStreaming } from "./calls/node-streaming.ts";
 export { createPublicLookup, ensurePublic } from "./net/node/http-exchange.ts";
 export { diskError } from "./save/disk-error.ts";
+export { readFault } from "./upload/source/path-source.ts";
 export { randomPartName, writerOfPart } from "./save/part-name.ts";
 export { saveBytes, saveFile, type SaveBytesOptions } from "./save/save-file.ts";
 export { createSessionSender } from "./upload/node-sender.ts";

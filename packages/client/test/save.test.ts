@@ -12,6 +12,7 @@ import { formatReprDigest } from "@sluice/core/internal";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { streamResource, type ResourceStream } from "@sluice/client";
 import { withStreaming } from "@sluice/client/internal";
+import { sweepOrphans } from "../src/save/resume-record.ts";
 import { startFileServer, type ServedFile } from "./file-server.ts";
 import { createRawClient } from "./raw-client.ts";
 import { startRawServer, type RawServer } from "./raw-server.ts";
@@ -399,20 +400,25 @@ test("a progress callback that throws ends the save with what it threw, and leav
 
 test("orphans of crashed runs go after a day, kept ones after a week, other people's files never", async () => {
   const name = "0123456789abcdef0123456789abcdef";
-  const ages: readonly (readonly [string, number])[] = [
-    [`.${name}.part`, 2], [`.${name.replace("0", "1")}.part`, 0.5], [`.${name}.kept`, 2],
-    [`.${name.replace("0", "2")}.kept`, 8], [`.${name.replace("0", "2")}.kept.json`, 8],
-    [`${name}.part`, 30], [".hidden.part", 30], [`.${name}.party`, 30],
-  ]; // prettier-ignore
-  for (const [file, days] of ages) {
+  const [part, kept] = [`.${name}.part`, `.${name}.kept`];
+  const others = [`${name}.part`, ".hidden.part", `.${name}.party`];
+  for (const file of [part, kept, `${kept}.json`, ...others])
     await writeFile(join(directory, file), "");
-    const then = new Date(Date.now() - days * 86_400_000);
-    await utimes(join(directory, file), then, then);
-  }
-  await using server = await startFileServer({ content: small });
-  await (await open(server)).saveTo(directory);
-  const left = [1, 2, 5, 6, 7].map((index) => ages[index]?.[0]);
-  expect(new Set(await readdir(directory))).toEqual(new Set([...left, "b.bin"]));
+  const leftAfter = async (days: number): Promise<ReadonlySet<string>> => {
+    await sweepOrphans(directory, Date.now() + days * 86_400_000);
+    return new Set(await readdir(directory));
+  };
+  expect(await leftAfter(0.5)).toEqual(new Set([part, kept, `${kept}.json`, ...others]));
+  expect(await leftAfter(2)).toEqual(new Set([kept, `${kept}.json`, ...others]));
+  expect(await leftAfter(8)).toEqual(new Set(others));
+});
+
+test("a part that has the time of the server's file, and not its name yet, is not an orphan", async () => {
+  const part = ".0123456789abcdef0123456789abcdef.part";
+  await writeFile(join(directory, part), "whole");
+  await utimes(join(directory, part), new Date(), new Date(0));
+  await sweepOrphans(directory, Date.now());
+  expect(await readdir(directory)).toEqual([part]);
 });
 
 test.each([1, 200_000])(

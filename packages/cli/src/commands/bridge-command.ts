@@ -3,7 +3,9 @@ import { serverBehind } from "../bridge/bridged-server.ts";
 import { bridgeStart } from "../bridge/bridge-start.ts";
 import { runningFile } from "../hosts/host-config.ts";
 import type { InstallTarget } from "../hosts/install-server.ts";
+import { literalSecrets } from "../server-calls/headers.ts";
 import { fault } from "../terminal/failure.ts";
+import { note } from "../terminal/print.ts";
 
 /**
  * `sluice bridge`: a stdio MCP server for a host, in front of the server at a URL or of a program; with `--http`, one for
@@ -19,6 +21,10 @@ export async function bridgeCommand(
   if (install) {
     if (options.http)
       throw fault("invalid_argument", "a host starts a bridge over stdio", "leave --http out");
+    for (const name of literalSecrets(options.header ?? []))
+      note(
+        `sluice: warning: the value of ${name} is written into the configuration as it is: pass --header '${name}: \${NAME}', in single quotes, and set NAME in the environment of the host`,
+      );
     const { installServer } = await import("../hosts/install-server.ts");
     return installServer(install, bridgeStart(server, options, await runningFile()));
   }

@@ -233,8 +233,8 @@ class GetRun {
           sha256: expected,
           modifiedMs: Number.isNaN(modifiedMs) ? undefined : modifiedMs,
         };
-        const settings = { ...this.#options, signal: jobSignal };
-        const bytes = await presentSize(place, promised, settings);
+        // as rclone does: who replaces files that differ does not fetch the others again
+        const bytes = await presentSize(place, promised, { signal: jobSignal }).catch(unlessOfOne);
         return bytes === undefined ? undefined : presentReport(uri, place, bytes, this.#options);
       },
       tell: async (report) => void reports.push(report),

@@ -88,7 +88,7 @@ export async function putCommand(
 ): Promise<void> {
   ensureTrust(options.trust);
   if (!names.includes("-")) {
-    const { paths, isTree } = await chooseFiles(names, options);
+    const { paths, isTree } = await chooseFiles(names, options, options.signal);
     await ensureFiles(paths);
     return send(server, names, paths, isTree, options);
   }

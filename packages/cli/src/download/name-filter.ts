@@ -32,6 +32,11 @@ function endFilter(pattern: string): NameFilter {
   return globFilter(whole.startsWith("/") ? whole.slice(1) : `**/${whole}`);
 }
 
+/** How many folders deep a glob can match at most: its alternatives in braces may differ, and have their slashes too. */
+export function globDepth(pattern: string): number {
+  return pattern.includes("**") ? Infinity : pattern.split("/").length - 1;
+}
+
 /** Offset of the first part of a path that has a sign of a glob; `undefined` if there is none. */
 export function globStart(path: string): number | undefined {
   const sign = path.search(/[*?{[]/);

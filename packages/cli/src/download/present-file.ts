@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { lstat } from "node:fs/promises";
 import { pipeline } from "node:stream/promises";
+import { readFault } from "@sluice/client/internal";
 
 /** What a server promises of a file. */
 export interface PromisedFile {
@@ -15,8 +16,8 @@ export interface PromisedFile {
 
 /**
  * The size of the file at `path` if it is the promised one: of the same digest; without one, of the same size and time, to the
- * second, as a save leaves it. `undefined` for any other, and if too little is promised to tell. With `force` only a digest
- * tells: the user asks to replace the file, whatever its time is.
+ * second, as a save leaves it. `undefined` for any other, for one that may not be read, and if too little is promised to tell.
+ * With `force` only a digest tells: the user asks to replace the file, whatever its time is. Throws for a disk that fails.
  */
 export async function presentSize(
   path: string,
@@ -36,8 +37,17 @@ function inSeconds(ms: number): number {
   return Math.floor(ms / 1_000);
 }
 
-async function digestOf(path: string, signal: AbortSignal): Promise<string> {
+async function digestOf(path: string, signal: AbortSignal): Promise<string | undefined> {
   const hash = createHash("sha256");
-  await pipeline(createReadStream(path), hash, { signal });
+  try {
+    await pipeline(createReadStream(path), hash, { signal });
+  } catch (error) {
+    signal.throwIfAborted();
+    const { code = "" } = error as NodeJS.ErrnoException;
+    if (privateCodes.has(code)) return undefined;
+    throw readFault(path, error as NodeJS.ErrnoException);
+  }
   return hash.digest("hex");
 }
+
+const privateCodes: ReadonlySet<string> = new Set(["EACCES", "ENOENT", "EPERM"]);

@@ -1,6 +1,15 @@
-import { copyFile, mkdir, readFile, realpath, rename, rm, stat, writeFile } from "node:fs/promises";
+import {
+  copyFile,
+  readFile,
+  readlink,
+  realpath,
+  rename,
+  rm,
+  stat,
+  writeFile,
+} from "node:fs/promises";
 import { homedir } from "node:os";
-import { dirname } from "node:path";
+import { dirname, resolve } from "node:path";
 import { fault, errnoOf } from "../terminal/failure.ts";
 import { note, print, printable } from "../terminal/print.ts";
 import { addServer } from "./config-text.ts";
@@ -18,7 +27,7 @@ export interface InstallTarget {
 
 /**
  * Adds a server that a host starts by this command to the configuration of the host, and prints the change. Keeps the old file
- * beside it, as `NAME.TIME.bak`. A file behind a symbolic link is replaced, and not the link. Throws if the host is not on this
+ * beside it, as `NAME.TIME.bak`. A file behind a symbolic link is written, and the link stays. Throws if the host is not on this
  * machine.
  */
 export async function installServer(
@@ -33,7 +42,7 @@ export async function installServer(
   });
   const { title, format, key, advice } = file;
   await ensureHost(file);
-  const path = await realpath(file.path).catch(() => file.path);
+  const path = await targetOf(file.path);
   const old = await readIfThere(path);
   const value = file.isTyped ? { type: "stdio", command, args } : { command, args };
   const text = addServer(format, old ?? "", { key, name, value });
@@ -45,6 +54,29 @@ export async function installServer(
   await replace(path, text);
   const keptNote = backup === undefined ? "" : `; the old file is ${printable(backup)}`;
   note(`wrote ${printable(path)}${keptNote}\nNext: ${advice}.`);
+}
+
+/** The file that a path leads to; behind a link to a missing one, that file: the link stays. */
+async function targetOf(path: string): Promise<string> {
+  try {
+    return await realpath(path);
+  } catch (error) {
+    if (errnoOf(error) === "ELOOP")
+      throw fault(
+        "invalid_argument",
+        `${printable(path)} is a link that leads to itself`,
+        "remove it",
+      );
+  }
+  const link = await readlink(path).catch(() => undefined);
+  if (link === undefined) return path;
+  const target = resolve(dirname(path), link);
+  if (await stat(dirname(target)).catch(() => undefined)) return targetOf(target);
+  throw fault(
+    "not_found",
+    `${printable(path)} is a link to ${printable(target)}, and there is no such folder`,
+    "make the folder, or remove the link",
+  );
 }
 
 /** Claude Code has its file in any folder; the others make their folder when they first run. */
@@ -73,7 +105,6 @@ async function replace(path: string, text: string): Promise<void> {
     (known) => known.mode & 0o777,
     () => 0o600,
   );
-  await mkdir(dirname(path), { recursive: true });
   const part = `${path}.${process.pid}.part`;
   try {
     await writeFile(part, text, { mode, flag: "wx" });

@@ -21,6 +21,14 @@ export function headersFrom(
   return headers;
 }
 
+/** Names of headers that hold a secret as text: one that is written down should come from the environment. */
+export function literalSecrets(lines: readonly string[]): string[] {
+  return lines.flatMap((line) => {
+    const [name = "", value = ""] = line.split(/:(.*)/s);
+    return /auth|cookie|key|secret|token/i.test(name) && !value.includes("${") ? [name] : [];
+  });
+}
+
 function expanded(value: string, env: NodeJS.ProcessEnv): string {
   return value.replaceAll(
     /\$\{(?:env:)?([A-Za-z_]\w*)(?::-([^{}]*))?\}/g,

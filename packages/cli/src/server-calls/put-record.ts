@@ -3,6 +3,7 @@ import { constants } from "node:fs";
 import { lstat, mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { homedir, hostname } from "node:os";
 import { join, resolve } from "node:path";
+import { readFault } from "@sluice/client/internal";
 import type { BegunFile } from "@sluice/client/send";
 
 /** The record of an unfinished upload, for the same command later. */
@@ -73,7 +74,10 @@ function isRunning(pid: number): boolean {
 
 /** What must all be the same for an upload to resume: a changed file is another one. */
 async function identify(server: string, file: string): Promise<string> {
-  const { dev, ino, size, mtimeNs, ctimeNs } = await lstat(file, { bigint: true });
+  const info = await lstat(file, { bigint: true }).catch((error: NodeJS.ErrnoException) => {
+    throw readFault(file, error);
+  });
+  const { dev, ino, size, mtimeNs, ctimeNs } = info;
   return JSON.stringify([
     hostname(),
     server,

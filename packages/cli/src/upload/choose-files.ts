@@ -1,6 +1,12 @@
 import { readdir, stat } from "node:fs/promises";
 import { basename, join } from "node:path";
-import { globFilter, globStart, pathFilter, type NameFilter } from "../download/name-filter.ts";
+import {
+  globDepth,
+  globFilter,
+  globStart,
+  pathFilter,
+  type NameFilter,
+} from "../download/name-filter.ts";
 import { fault } from "../terminal/failure.ts";
 import { note } from "../terminal/print.ts";
 
@@ -27,19 +33,22 @@ export interface ChosenFiles {
 export async function chooseFiles(
   names: readonly string[],
   { include = [], exclude = [], flat = false }: FileChoiceOptions,
+  signal: AbortSignal,
 ): Promise<ChosenFiles> {
   const filter = pathFilter(include, exclude);
   const paths: string[] = [];
-  const walk = new FolderWalk();
+  const walk = new FolderWalk(signal);
   for (const name of names) {
     const info = await stat(name).catch(() => undefined);
     const glob = info ? undefined : globStart(name);
-    if (info?.isDirectory()) paths.push(...(await walk.filesBelow(name, filter)));
+    if (info?.isDirectory()) paths.push(...(await walk.filesBelow(name, Infinity, filter)));
     else if (glob === undefined) paths.push(name);
     else {
-      const matches = globFilter(name.slice(glob));
+      const pattern = name.slice(glob);
+      const matches = globFilter(pattern);
       const found = await walk.filesBelow(
         name.slice(0, glob) || ".",
+        globDepth(pattern),
         (path) => matches(path) && filter(path),
       );
       if (found.length === 0) throw fault("invalid_argument", `no file matches ${name}`, "see ls");
@@ -54,33 +63,48 @@ export async function chooseFiles(
 }
 
 class FolderWalk {
+  readonly #signal: AbortSignal;
   leftOut = 0;
   isUsed = false;
   /** A file in a subfolder, if there is one. */
   deepest: string | undefined;
 
-  async filesBelow(root: string, isWanted: NameFilter): Promise<readonly string[]> {
+  constructor(signal: AbortSignal) {
+    this.#signal = signal;
+  }
+
+  /** The wanted files below a folder, those at most `depth` folders deep. */
+  async filesBelow(root: string, depth: number, isWanted: NameFilter): Promise<readonly string[]> {
     this.isUsed = true;
     const found: string[] = [];
-    await this.#walk(root, "", isWanted, found);
+    await this.#walk({ root, isWanted, found }, "", depth);
     return found;
   }
 
-  async #walk(root: string, below: string, isWanted: NameFilter, found: string[]): Promise<void> {
+  async #walk(search: FileSearch, below: string, depth: number): Promise<void> {
+    const { root, isWanted, found } = search;
+    this.#signal.throwIfAborted();
     const entries = await readdir(join(root, below), { withFileTypes: true }).catch(() => {
       throw fault("invalid_argument", `${join(root, below)} cannot be read`, "name another folder");
     });
     for (const entry of entries.toSorted((a, b) => (a.name < b.name ? -1 : 1))) {
       const path = below === "" ? entry.name : `${below}/${entry.name}`;
       const isHidden = entry.name.startsWith(".");
-      if (entry.isDirectory() && !isHidden) await this.#walk(root, path, isWanted, found);
-      else if (!entry.isFile() || isHidden) this.leftOut += 1;
+      if (entry.isDirectory() && !isHidden) {
+        if (depth > 0) await this.#walk(search, path, depth - 1);
+      } else if (!entry.isFile() || isHidden) this.leftOut += 1;
       else if (isWanted(path)) {
         found.push(join(root, path));
         if (below !== "") this.deepest ??= join(root, path);
       }
     }
   }
+}
+
+interface FileSearch {
+  readonly root: string;
+  readonly isWanted: NameFilter;
+  readonly found: string[];
 }
 
 function ensureNames(paths: readonly string[], deepest: string | undefined, flat: boolean): void {

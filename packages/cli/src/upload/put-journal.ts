@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { appendFile, mkdir, readFile, rm, stat } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
+import { readFault } from "@sluice/client/internal";
 import { headersFrom } from "../server-calls/headers.ts";
 import { openStateFolder } from "../server-calls/put-record.ts";
 
@@ -55,10 +56,12 @@ export async function openPutJournal(
 
 /**
  * A digest of what tells a version of a file from another one: the journal holds no names. Take it before the file is read: one
- * that changes meanwhile is to be sent again.
+ * that changes meanwhile is to be sent again. Throws `not_found` or `permission_denied` if it cannot be read.
  */
 export async function versionOf(file: string): Promise<string> {
-  const { size, mtimeMs, ino } = await stat(file);
+  const { size, mtimeMs, ino } = await stat(file).catch((error: NodeJS.ErrnoException) => {
+    throw readFault(file, error);
+  });
   return sha256Of([resolve(file), size, mtimeMs, ino]);
 }
 

@@ -124,9 +124,9 @@ export async function sweepOrphans(directory: string, now: number): Promise<void
     if (!kind) continue;
     const path = join(directory, name);
     const info = await stat(path).catch(() => undefined);
-    const ageMs = info && isMine(info) ? now - info.mtimeMs : 0;
-    const writer = writerOfPart(name);
     // one that is about to get its name has the time of the server's file
+    const ageMs = info && isMine(info) ? now - Math.max(info.mtimeMs, info.ctimeMs) : 0;
+    const writer = writerOfPart(name);
     const isOld = ageMs > (kind[1] ? 1 : 7) * dayMs && writer !== "running";
     const isOver = isOld || (kind[1] !== undefined && writer === "ended" && ageMs > 0);
     if (isOver) await unlink(path).catch(() => {});

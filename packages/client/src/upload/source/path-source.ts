@@ -22,7 +22,7 @@ export async function pathSource(file: PickedPath): Promise<FileSource> {
   const { path, name, mimeType, identity } = file;
   const called = name ?? basename(path);
   const picked = await lstat(path, { bigint: true }).catch((error) => {
-    throw diskError(called, error);
+    throw readFault(called, error);
   });
   ensureRegular(picked, called);
   if (identity && (identity.dev !== picked.dev || identity.ino !== picked.ino))
@@ -40,7 +40,7 @@ async function openPicked(path: string, name: string, picked: BigIntStats): Prom
   // a file that became a pipe must not block the open
   const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
   const handle = await openHandle(path, flags).catch((error) => {
-    throw diskError(name, error);
+    throw readFault(name, error);
   });
   try {
     await ensureSame(handle, name, picked);
@@ -135,7 +135,8 @@ function ensureRegular(stats: BigIntStats, name: string): void {
   throw new SluiceError("invalid_argument", `client: ${JSON.stringify(name)} ${what}`);
 }
 
-function diskError(name: string, error: NodeJS.ErrnoException): SluiceError {
+/** A fault of reading the file of this name, as an error of ours. */
+export function readFault(name: string, error: NodeJS.ErrnoException): SluiceError {
   const subject = `client: ${JSON.stringify(name)}`;
   const options = { cause: error, origin: diskOrigin };
   if (error.code === "ENOENT" || error.code === "ENOTDIR")
