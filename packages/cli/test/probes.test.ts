@@ -3,6 +3,8 @@ import { once } from "node:events";
 import { request } from "node:http";
 import { expect, onTestFinished, test } from "vitest";
 import { beginToServe, listen, portOf } from "../src/serve/listen.ts";
+import { ensureNoProbe } from "../src/serve/probes.ts";
+import { runHere } from "./run-here.ts";
 
 /** Status and text of an answer. */
 async function ask(port: number, path: string, method = "GET", host = "10.0.0.7"): Promise<string> {
@@ -50,4 +52,17 @@ test("a server that ends is no longer ready, on connections that are still open"
   beginToServe(server, (_request, response) => void response.writeHead(418).end());
   server.prependListener("request", () => void server.close());
   expect(await ask(port, "/readyz")).toBe("503 not ready");
+});
+
+test.each(["/healthz", "/readyz"])("an endpoint is not where %s is answered", async (path) => {
+  const url = `http://127.0.0.1:2532${path}`;
+  const bridge = ["bridge", "--http", "http://127.0.0.1:1/mcp"];
+  for (const command of [["serve", "."], bridge]) {
+    const { stderr, status } = await runHere([...command, "--port", "0", "--public-url", url]);
+    expect([status, stderr]).toEqual([
+      2,
+      expect.stringContaining("pass --public-url with another path"),
+    ]);
+  }
+  expect(() => ensureNoProbe(`http://127.0.0.1:2532/mcp${path}`)).not.toThrow();
 });

@@ -1,7 +1,8 @@
 import { createMemoryBackend } from "@sluice/storage";
 import { createSluice } from "@sluice/server";
 import { afterEach, describe, expect, test } from "vitest";
-import { createHandler, type FilesPageOptions } from "../src/index.ts";
+import { createHandler, type FilesPageOptions, type SluiceHandler } from "../src/index.ts";
+import { toNodeHandler } from "../src/node.ts";
 import { bundle } from "../page/build.mjs";
 import { csvLimits, csvRows } from "../page/csv.ts";
 import { script, style } from "../src/page/browser-files.ts";
@@ -105,6 +106,8 @@ describe("names", () => {
     const all = hostileNames.map(([name]) => name);
     expect(new Set(all.map((name) => nameHtml(name).text)).size).toBe(all.length);
     expect(new Set(all.map(nameText)).size).toBe(all.length);
+    const shown = all.map((name) => nameHtml(name).text.replace(/<\/?span[^>]*>/g, ""));
+    expect(new Set(shown).size).toBe(all.length);
   });
 
   test("a page of them has no element but its own", async () => {
@@ -292,6 +295,42 @@ describe("sending files", () => {
     expect((await siteOf({ upload })("/", { method: "POST", headers })).status).toBe(403);
     expect((await siteOf()("/", { method: "POST" })).status).toBe(405);
     expect(await (await siteOf()("/")).text()).not.toContain("Send files");
+  });
+});
+
+describe("the page of a loopback server", () => {
+  const endpoint = "http://127.0.0.1:2532/mcp";
+  const bearer = { verifier: { verifyAccessToken: () => Promise.reject(new Error("no token")) } };
+  const handlerOf = (options: object): SluiceHandler => {
+    const storage = createMemoryBackend(files);
+    const sluice = createSluice({ storage, endpoint, onWarning: () => {}, ...options });
+    return createHandler({ sluice, filesPage: true });
+  };
+
+  test("is not behind a check of tokens that leaves it open to everyone", () => {
+    const open = handlerOf({});
+    const refused = /pass principal to createSluice, or anonymous: true/;
+    expect(() => toNodeHandler(open, { bearer })).toThrow(refused);
+    expect(() => toNodeHandler(open, { authenticate: () => {} })).toThrow(refused);
+    expect(() => toNodeHandler(open)).not.toThrow();
+    for (const options of [{ principal: () => undefined }, { anonymous: true }])
+      expect(() => toNodeHandler(handlerOf(options), { bearer })).not.toThrow();
+  });
+
+  test.each([
+    ["localhost:2532", "http://127.0.0.1:2532/?folder=files%3A%2F%2Flocal%2Fsub%2F"],
+    ["LOCALHOST:2532", "http://127.0.0.1:2532/?folder=files%3A%2F%2Flocal%2Fsub%2F"],
+    ["[::1]:2532", "http://127.0.0.1:2532/?folder=files%3A%2F%2Flocal%2Fsub%2F"],
+    // its own name, and a port that is forwarded to it
+    ["127.0.0.1:2532", null],
+    ["localhost:9000", null],
+  ])("leads a browser that asks %s to %s", async (host, location) => {
+    const target = `http://${host}/?folder=files%3A%2F%2Flocal%2Fsub%2F`;
+    const answer = await handlerOf({}).fetch(new Request(target, { headers: { host } }));
+    expect([answer.status, answer.headers.get("location")]).toEqual([
+      location ? 302 : 200,
+      location,
+    ]);
   });
 });
 

@@ -54,7 +54,12 @@ export const hostileNames: readonly (readonly [name: string, shown: string])[] =
   ["folder\u2215report.txt", "folderU+2215report.txt"],
   ["folder\uff0freport.txt", "folderU+FF0Freport.txt"],
   ["\u{e0041}report.txt", "U+E0041report.txt"],
+  // a code that is part of the name, beside the sign that it stands for
+  ["photoU+202Egpj.exe", "photoU+0055+202Egpj.exe"],
+  ["photou+202egpj.exe", "photoU+0075+202egpj.exe"],
+  ["photoU+0055+202Egpj.exe", "photoU+0055+0055+202Egpj.exe"],
   // names that only look like tricks
+  ["U+I.txt", "U+I.txt"],
   ["דוח 2026.pdf", "דוח 2026.pdf"],
   ["می\u200cخواهم.txt", "می\u200cخواهم.txt"],
   ["👩\u200d💻 plans.md", "👩\u200d💻 plans.md"],

@@ -16,6 +16,7 @@ import {
   createAuthenticate,
   tokenCheck,
 } from "../serve/listen.ts";
+import { ensureNoProbe } from "../serve/probes.ts";
 import { createRefusalLog, type RefusalLog } from "../serve/refusal-log.ts";
 import { defaultPort, ensureGuarded } from "../serve/serve-options.ts";
 import { note, print, printable } from "../terminal/print.ts";
@@ -40,7 +41,10 @@ export async function serveBridge(
     { host, publicUrl, token, allowAnonymous },
     { opened: "the server behind", use: "call it" },
   );
-  if (publicUrl !== undefined) ensureEndpoint(new URL(publicUrl));
+  if (publicUrl !== undefined) {
+    ensureEndpoint(new URL(publicUrl));
+    ensureNoProbe(publicUrl);
+  }
   const access = { headers: headersFrom(options.header ?? []), token: options.serverToken };
   // what no session could open is told at once
   openBehind(server, access, undefined);

@@ -1,4 +1,7 @@
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from "node:http";
+import { fault } from "../terminal/failure.ts";
+
+const probePaths: readonly string[] = ["/healthz", "/readyz"];
 
 /**
  * Answers the probes of a supervisor, and gives every other request to `requests`. `/healthz` is 200 while the process runs,
@@ -18,8 +21,19 @@ export function answerNotYet(request: IncomingMessage, response: ServerResponse)
   response.writeHead(503, { "retry-after": "1" }).end();
 }
 
-function isProbe({ method, url }: IncomingMessage): boolean {
-  return (method === "GET" || method === "HEAD") && (url === "/healthz" || url === "/readyz");
+function isProbe({ method, url = "" }: IncomingMessage): boolean {
+  return (method === "GET" || method === "HEAD") && probePaths.includes(url);
+}
+
+/** Throws for an endpoint whose requests probes would answer. */
+export function ensureNoProbe(endpoint: string): void {
+  const pathname = URL.canParse(endpoint) ? new URL(endpoint).pathname : "";
+  if (probePaths.includes(pathname))
+    throw fault(
+      "invalid_argument",
+      `${pathname} is not a path for an endpoint: probes of supervisors are answered there`,
+      "pass --public-url with another path, such as /mcp",
+    );
 }
 
 function answerProbe(response: ServerResponse, isGood: boolean): void {

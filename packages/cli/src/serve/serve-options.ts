@@ -1,5 +1,6 @@
 import { isLoopbackHost } from "@sluice/core/internal";
 import { fault } from "../terminal/failure.ts";
+import { ensureNoProbe } from "./probes.ts";
 
 /** Options of `sluice serve`. */
 export interface ServeCommandOptions {
@@ -53,6 +54,7 @@ export const defaultPort = 2532;
 export function checkServeOptions(options: ServeCommandOptions): void {
   if (options.stdio) ensureForStdio(options);
   ensureGuarded(options, { opened: "the folder", use: "read it" });
+  if (options.publicUrl !== undefined) ensureNoProbe(options.publicUrl);
   ensureUsed(options);
 }
 

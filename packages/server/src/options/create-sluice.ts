@@ -211,6 +211,7 @@ export function createSluice(options: SluiceOptions = {}): Sluice {
       nameOf: (uri) => mounts.placeOf(uri).name,
       usage,
       failures,
+      isOpenByDefault: isLoopback && principal === undefined && anonymous === undefined,
       identify: callers.identify,
       proxyHops: typeof clientAddress === "number" ? clientAddress : 0,
       addressOf: callers.addressOf,

@@ -119,6 +119,8 @@ export interface Host {
   readonly usage: UsageMeter;
   /** Counts requests with tokens that open nothing. */
   readonly failures: FailedRedemptions;
+  /** Neither `principal` nor `anonymous` was given: at a loopback endpoint every caller without a token is anonymous. */
+  readonly isOpenByDefault: boolean;
   /** Rejects with `unauthenticated` for a caller that is unknown where the anonymous are refused. */
   readonly identify: (caller: Caller) => Identity | Promise<Identity>;
   /** Proxies whose entries of `X-Forwarded-For` a transport in Node skips to know the `address` of a caller. */

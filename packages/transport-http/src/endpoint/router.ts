@@ -22,6 +22,8 @@ export interface Route {
    * the URL, which the route verifies.
    */
   readonly credential: "bearer" | "url";
+  /** Answers everyone, since nothing says who callers are: not behind a check of access tokens, which browsers do not send. */
+  readonly isOpenByDefault?: boolean;
   /** What pages of other origins may do. Absent: nothing. */
   readonly cors?: CorsTerms;
   /** Answers a request. A route below the endpoint has either this or `fetch`; the endpoint has neither. */

@@ -127,6 +127,11 @@ export function toNodeHandler(
   } = options;
   if (bearer && options.authenticate)
     throw new TypeError("toNodeHandler: pass authenticate or bearer, and not both");
+  if (authenticate && handler.router?.routes("/")?.isOpenByDefault)
+    throw new TypeError(
+      "toNodeHandler: authenticate and bearer do not guard the files page, to which browsers send no access token, and it would " +
+        "show the files to everyone on this machine: pass principal to createSluice, or anonymous: true if they may see them",
+    );
   const { proxyHops = 0, addressOf } = handler.router?.clients ?? {};
   const readAddress = createClientAddress(proxyHops);
   const { perAddress } = readLimits("toNodeHandler: requests", requests, noRequestLimits);

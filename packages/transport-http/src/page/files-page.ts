@@ -1,4 +1,4 @@
-import { encodeBase64Url, ensureKnownOptions } from "@sluice/core/internal";
+import { encodeBase64Url, ensureKnownOptions, isLoopbackHost } from "@sluice/core/internal";
 import type { Caller, Sluice } from "@sluice/server";
 import {
   pageAsset,
@@ -58,8 +58,11 @@ export function filesPageRoutes(
     );
   const page = new FilesPage(sluice, settings);
   return (path) => {
-    if (path === "/")
-      return { kind: "page", credential: "url", answer: (request) => page.answer(request) };
+    if (path === "/") {
+      const { isOpenByDefault } = sluice.host;
+      const answer = (request: PlainRequest): Promise<Reply> => page.answer(request);
+      return { kind: "page", credential: "url", isOpenByDefault, answer };
+    }
     if (!path.startsWith(base + assetsPath)) return undefined;
     const asset = assets.find(({ name }) => path.endsWith(`/${name}`));
     if (!asset) return undefined;
@@ -77,17 +80,18 @@ const actions = ["open", "download", "link"] as const;
 class FilesPage {
   readonly #sluice: Pick<Sluice, "link" | "host" | "endpoint">;
   readonly #settings: FilesPageOptions;
-  readonly #origin: string;
+  readonly #home: URL;
   readonly #frame: Omit<PageFrame, "nonce">;
 
   constructor(sluice: Sluice, settings: FilesPageOptions) {
     this.#sluice = sluice;
     this.#settings = settings;
-    const { host, origin, pathname } = new URL(sluice.endpoint.url);
+    this.#home = new URL("/", sluice.endpoint.url);
+    const { host } = this.#home;
+    const { pathname } = new URL(sluice.endpoint.url);
     const [scriptUrl = "", styleUrl = "", iconUrl = ""] = assets.map(
       ({ name }) => pathname.replace(/\/$/, "") + assetsPath + name,
     );
-    this.#origin = origin;
     this.#frame = { name: settings.name ?? host, host, scriptUrl, styleUrl, iconUrl };
   }
 
@@ -114,6 +118,11 @@ class FilesPage {
       // another site may lead its user here by a link; it makes no work for the server unseen
       if (isForeign(request) && request.header("sec-fetch-dest") !== "document")
         return this.#foreign();
+      if (this.#isElsewhere(request.header("host"))) {
+        const home = new URL(this.#home);
+        home.search = query.toString();
+        return leadTo(302, home.href);
+      }
       return await this.#show(request, query);
     } catch (error) {
       // a browser that went away is not our fault
@@ -123,6 +132,16 @@ class FilesPage {
       if (problemReply.status >= 500 && action === undefined) this.#sluice.host.onError(error);
       return action === "link" ? problemReply : this.#failure(problemReply);
     }
+  }
+
+  /** Whether a browser asks under another name of this machine: a page of that origin could not send files. */
+  #isElsewhere(host: string | undefined): boolean {
+    const { protocol, hostname, port } = this.#home;
+    const address = `${protocol}//${host}`;
+    if (host === undefined || !URL.canParse(address)) return false;
+    const asked = new URL(address);
+    const isLoopback = [asked.hostname, hostname].every(isLoopbackHost);
+    return isLoopback && asked.hostname !== hostname && asked.port === port;
   }
 
   async #show(request: PlainRequest, query: URLSearchParams): Promise<Reply> {
@@ -169,7 +188,7 @@ class FilesPage {
 
   #page(text: (frame: PageFrame) => string, status = 200, headers: readonly string[] = []): Reply {
     const nonce = encodeBase64Url(crypto.getRandomValues(new Uint8Array(16)));
-    const reply = pageReply(text({ ...this.#frame, nonce }), policyOf(nonce, this.#origin));
+    const reply = pageReply(text({ ...this.#frame, nonce }), policyOf(nonce, this.#home.origin));
     // without a referrer browsers send the form of this page with the origin null, which the gate refuses
     const pageFields = reply.headers.map((value) =>
       value === "no-referrer" ? "same-origin" : value,

@@ -2,10 +2,10 @@ import { html, type Html } from "@sluice/server/internal";
 
 /**
  * What a reader of a name cannot see, or takes for something else: control and formatting characters, fillers, spaces but for a
- * single one inside of the name, and signs that look like a slash.
+ * single one inside of the name, signs that look like a slash, and the beginning of what looks like a code of these.
  */
 const unseen =
-  /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u2800\u2044\u2215\u29f8\uff0f]|(?! )\p{Zs}|^ | $|(?<= ) /gu;
+  /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u2800\u2044\u2215\u29f8\uff0f]|(?! )\p{Zs}|^ | $|(?<= ) |[Uu](?=\+[\dA-Fa-f]{4})/gu;
 
 // letters of the scripts that a joiner shapes
 const endsShaped =

@@ -1,5 +1,5 @@
 import type { Caller } from "@sluice/server";
-import type { Host } from "@sluice/server/internal";
+import { tagOf, type Host } from "@sluice/server/internal";
 import type { Fields } from "../elicitation/fields.ts";
 import type { UploadPages } from "../page/upload-pages.ts";
 import { userOf } from "../slots/slot-token.ts";
@@ -37,7 +37,8 @@ interface VisitorParts {
   readonly confirmation: AnswerConfirmation;
 }
 
-/** Opens the page. Rejects with `unauthenticated` for a visitor that gets none, and `throttled` for one with too many open pages. */
+/** Opens the page; counts as a request. Rejects with `unauthenticated` for a visitor that gets none, and `throttled` for one beyond
+ * its rate, or with too many open pages. */
 export async function askVisitor<F extends Fields>(
   { host, slots, pages, confirmation }: VisitorParts,
   request: Omit<FileRequest<F>, "uploadId" | "onProgress">,
@@ -45,6 +46,7 @@ export async function askVisitor<F extends Fields>(
 ): Promise<VisitorPage<F>> {
   const { principal: known, mayMint, owner } = await host.identify(caller);
   if (!mayMint) throw uploadError("unauthenticated", "the caller is not authenticated");
+  await host.usage.admit(tagOf(known), "request");
   const principal = userOf(known);
   const reserved = await reserveQuestion(slots, { principal, owner }, { kind: "page" }, request);
   const { question, slots: expected, expiresAt } = reserved;
