@@ -35,26 +35,31 @@ type Mount = (parts: Parts) => RequestListener | Promise<RequestListener>;
 
 /** Examples that are programs, started as the docs say. */
 const programs: readonly string[] = [
+  "archive.ts",
   "file-arguments.ts",
   "file-values.ts",
   "files-page.ts",
   "first-server.ts",
   "links.ts",
+  "report.ts",
   "roles.ts",
   "sdk1-server.ts",
   "server.ts",
   "stdio-server.ts",
+  "table.ts",
   "upload-server.ts",
   "user-folders.ts",
 ];
-/** Examples that answer no requests, or that need Redis or another runtime: asked in `examples.test.ts` and `portable.test.ts`. */
+/** Examples that answer no requests, or that need Redis, a bucket or another runtime: asked in `examples.test.ts`, `recipes.test.ts` and `portable.test.ts`. */
 const apart: readonly string[] = [
+  "bucket.ts",
   "client.ts",
   "client-errors.ts",
   "fetch-server.ts",
   "first-client.ts",
   "many-processes.ts",
   "save-in-page.ts",
+  "send-tus.ts",
   "sdk1-client.ts",
   "whole-client.ts",
 ];
@@ -144,7 +149,7 @@ async function startExample(name: string): Promise<string> {
   const port = await freePort();
   const path = await exampleAt(name, port);
   const folder = mkdtempSync(join(tmpdir(), "sluice-foreign-"));
-  for (const part of ["files", "inbox", "trials", "uploads", "users/alice", "users/bob"])
+  for (const part of ["files", "inbox", "reports", "trials", "uploads", "users/alice", "users/bob"])
     mkdirSync(join(folder, part), { recursive: true });
   writeFileSync(join(folder, "files/a.txt"), "hello");
   const endpoint = `http://127.0.0.1:${port}/mcp`;

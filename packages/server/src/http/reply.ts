@@ -70,7 +70,6 @@ export type ProblemReason =
   | "changed"
   | "too_large"
   | "rate"
-  | "range"
   | "draining"
   | "answers"
   | "revision";
