@@ -1,9 +1,7 @@
 import type { Profile } from "../run/profile.ts";
-import { Cluster } from "../system/cluster.ts";
 import { CountingCalls } from "../system/counting-calls.ts";
-import { crashServer, plan } from "../system/crashes.ts";
-import { mixOf, usualFaults } from "../system/mixes.ts";
-import { Workload } from "../system/workload.ts";
+import { drawSkews, redisFaults, usualFaults } from "../system/mixes.ts";
+import { Scene } from "../system/scene.ts";
 
 /** Calls whose streams of events break, and are resumed at other servers, which are killed. */
 export const resume: Profile = {
@@ -69,43 +67,33 @@ export const resume: Profile = {
     },
   ],
   begin(run) {
-    const { world } = run;
-    const random = world.random("plan");
-    // no proxy repeats a POST, and MCP has no key by which a server could tell
-    const faults = { ...usualFaults, "request comes twice": 0, ...redisFaults };
-    run.faults.use(mixOf(random, faults));
-    const skewMs = (): number => random.int(-2_500, 2_500);
     const calls = new CountingCalls(run);
-    const cluster = new Cluster(run, {
-      servers: 2,
-      redis: "durable",
-      skewsMs: [skewMs(), skewMs()],
-      resume: { holdMs: 3_000, retryMs: 100, leaseMs: 3_000 },
-      addTools: (server, life) => calls.addTo(server, life),
+    const scene = new Scene(run, {
+      // no proxy repeats a POST, and MCP has no key by which a server could tell
+      faults: { ...usualFaults, "request comes twice": 0, ...redisFaults },
+      cluster: (own) => ({
+        servers: 2,
+        redis: "durable",
+        skewsMs: drawSkews(own, 2),
+        resume: { holdMs: 3_000, retryMs: 100, leaseMs: 3_000 },
+        addTools: (server, life) => calls.addTo(server, life),
+      }),
     });
-    const { machines } = cluster.createClients(2);
-    cluster.network.slownessMs = random.pick([2, 20, 200]);
-    const workload = new Workload(run);
+    const { world, random, cluster, clients, workload } = scene;
     for (let count = 1; count <= 6; count++) {
-      const machine = random.pick(machines);
+      const machine = random.pick(clients);
       const name = `${machine.name} calls ${count}`;
       workload.begin(name, random.next() * 5_000, async () => {
         await calls.call(name, cluster, machine);
       });
     }
-    const crashes = { times: random.int(0, 3), withinMs: 15_000, random };
-    plan(run, "server crashes", crashes, (own) => crashServer(run, cluster, own));
-    return {
-      isOver: () => workload.isOver(),
+    scene.planServerCrashes({ times: [0, 3], withinMs: 15_000 });
+    return scene.phases({
       async calm() {
-        cluster.heal();
         await world.sleep(60_000);
         for (const count of [1, 2, 3])
-          await calls.callInCalm(`c0 calls in calm ${count}`, cluster, machines[0]!);
+          await calls.callInCalm(`c0 calls in calm ${count}`, cluster, clients[0]!);
       },
-      idle: () => cluster.checkIdle(machines),
-    };
+    });
   },
 };
-
-const redisFaults = { "redis request lost": 0.1, "redis reply lost": 0.1, "slow redis": 0.05 };

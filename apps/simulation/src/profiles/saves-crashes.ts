@@ -1,11 +1,9 @@
 import type { Profile } from "../run/profile.ts";
-import { Cluster } from "../system/cluster.ts";
-import { crashClient, crashServer, plan } from "../system/crashes.ts";
-import { diskFaults, drawSlowness, mixOf, usualFaults } from "../system/mixes.ts";
+import { diskFaults, usualFaults } from "../system/mixes.ts";
 import { Saves } from "../system/saves.ts";
+import { Scene } from "../system/scene.ts";
 import { smallThresholds } from "../system/thresholds.ts";
 import { Versions } from "../system/versions.ts";
-import { Workload } from "../system/workload.ts";
 
 const sizes = [5_000, 30_000, 70_000, 200_000] as const;
 
@@ -39,22 +37,20 @@ export const savesCrashes: Profile = {
     },
   ],
   begin(run) {
-    const { world } = run;
-    const random = world.random("plan");
-    run.faults.use(mixOf(random, { ...usualFaults, ...diskFaults }));
-    const cluster = new Cluster(run, { servers: 2 });
-    const { disk, machines } = cluster.createClients(2);
-    drawSlowness(random, cluster.network, cluster.files);
+    const scene = new Scene(run, {
+      faults: { ...usualFaults, ...diskFaults },
+      cluster: () => ({ servers: 2 }),
+    });
+    const { world, random, cluster, disk, clients, workload } = scene;
     disk.slownessMs = random.pick([0.4, 0.4, 40]);
     const versions = new Versions(world, cluster.files.objects);
     const keys = ["a.bin", "b.bin"];
     for (const key of keys) versions.put(key, random.pick(sizes), random);
     const saves = new Saves(run, cluster.network, disk, versions);
-    const workload = new Workload(run);
     const wanted = [1, 2, 3, 4].map(() => saves.want(random.pick(keys)));
     // some of them at the same time, for both clients
     for (let count = 1; count <= 8; count++) {
-      const machine = random.pick(machines);
+      const machine = random.pick(clients);
       const file = random.pick(wanted);
       const name = `${machine.name} saves ${file.path} (${count})`;
       const own = world.random(name);
@@ -64,28 +60,18 @@ export const savesCrashes: Profile = {
         if (result === "killed") await saves.save(name, machine, file, own);
       });
     }
-    const crashes = { times: random.int(1, 6), withinMs: 6_000, random };
-    plan(run, "client crashes", crashes, (own) => {
-      crashClient(run, machines, disk, own);
-      saves.checkFiles();
-    });
-    plan(run, "server crashes", { ...crashes, times: random.int(0, 3) }, (own) =>
-      crashServer(run, cluster, own),
-    );
-    plan(run, "changes", { ...crashes, times: random.int(0, 3) }, (own) =>
+    const withinMs = 6_000;
+    scene.planPowerLosses({ times: [1, 6], withinMs }, () => saves.checkFiles());
+    scene.planServerCrashes({ times: [0, 3], withinMs });
+    scene.plan("changes", { times: [0, 3], withinMs }, (own) =>
       versions.put(own.pick(keys), own.pick(sizes), own),
     );
-    return {
-      isOver: () => workload.isOver(),
+    return scene.phases({
       async calm() {
-        cluster.heal();
         saves.checkFiles();
-        await saves.finish(machines[0]!, random);
+        await saves.finish(clients[0]!, random);
       },
-      idle() {
-        saves.checkFiles();
-        cluster.checkIdle(machines);
-      },
-    };
+      idle: () => saves.checkFiles(),
+    });
   },
 };

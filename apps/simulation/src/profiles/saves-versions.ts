@@ -1,11 +1,9 @@
 import type { Profile } from "../run/profile.ts";
-import { Cluster } from "../system/cluster.ts";
-import { plan } from "../system/crashes.ts";
-import { diskFaults, drawSlowness, mixOf, usualFaults } from "../system/mixes.ts";
+import { diskFaults, usualFaults } from "../system/mixes.ts";
 import { Saves } from "../system/saves.ts";
+import { Scene } from "../system/scene.ts";
 import { smallThresholds } from "../system/thresholds.ts";
 import { Versions } from "../system/versions.ts";
-import { Workload } from "../system/workload.ts";
 
 /** Sizes around the thresholds of `smallThresholds`. */
 const sizes = [1, 100, 5_000, 30_000, 70_000, 200_000] as const;
@@ -18,7 +16,7 @@ export const savesVersions: Profile = {
   mutants: [
     {
       name: "a response of another version continues the bytes of this one",
-      runs: 40,
+      runs: 60,
       edits: [
         {
           file: "core/src/transfer/transfer.ts",
@@ -99,19 +97,17 @@ export const savesVersions: Profile = {
     },
   ],
   begin(run) {
-    const { world } = run;
-    const random = world.random("plan");
-    run.faults.use(mixOf(random, { ...usualFaults, ...diskFaults }));
-    const cluster = new Cluster(run, { servers: 1 });
-    const { disk, machines } = cluster.createClients(2);
+    const scene = new Scene(run, {
+      faults: { ...usualFaults, ...diskFaults },
+      cluster: () => ({ servers: 1 }),
+    });
+    const { world, random, cluster, disk, clients, workload } = scene;
     const versions = new Versions(world, cluster.files.objects);
     const keys = ["a.bin", "b.bin"];
     for (const key of keys) versions.put(key, random.pick(sizes), random);
-    drawSlowness(random, cluster.network, cluster.files);
     disk.slownessMs = random.pick([0.4, 0.4, 40]);
     const saves = new Saves(run, cluster.network, disk, versions);
-    const workload = new Workload(run);
-    for (const machine of machines)
+    for (const machine of clients)
       for (let count = 1; count <= 4; count++) {
         const wanted = saves.want(random.pick(keys));
         const name = `${machine.name} saves ${wanted.path}`;
@@ -122,19 +118,15 @@ export const savesVersions: Profile = {
             await saves.save(name, machine, wanted, own);
         });
       }
-    const changes = { times: random.int(0, 10), withinMs: 6_000, random };
-    plan(run, "changes", changes, (own) => versions.put(own.pick(keys), own.pick(sizes), own));
-    return {
-      isOver: () => workload.isOver(),
+    scene.plan("changes", { times: [0, 10], withinMs: 6_000 }, (own) =>
+      versions.put(own.pick(keys), own.pick(sizes), own),
+    );
+    return scene.phases({
       async calm() {
-        cluster.heal();
         saves.checkFiles();
-        await saves.finish(machines[0]!, random);
+        await saves.finish(clients[0]!, random);
       },
-      idle() {
-        saves.checkFiles();
-        cluster.checkIdle(machines);
-      },
-    };
+      idle: () => saves.checkFiles(),
+    });
   },
 };

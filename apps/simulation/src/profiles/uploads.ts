@@ -1,9 +1,7 @@
 import type { Profile } from "../run/profile.ts";
-import { Cluster } from "../system/cluster.ts";
-import { crashServer, plan } from "../system/crashes.ts";
-import { drawSlowness, mixOf, usualFaults } from "../system/mixes.ts";
+import { drawSkews, usualFaults } from "../system/mixes.ts";
+import { Scene } from "../system/scene.ts";
 import { quotaBytes, UploadTrials } from "../system/upload-trials.ts";
-import { Workload } from "../system/workload.ts";
 
 /** Uploads in steps to several servers, which are killed, over storage that fails and is full. */
 export const uploads: Profile = {
@@ -101,45 +99,35 @@ export const uploads: Profile = {
     },
   ],
   begin(run) {
-    const { world } = run;
-    const random = world.random("plan");
-    run.faults.use(mixOf(random, { ...usualFaults, "upload cut": 0.7 }));
-    const skewMs = (): number => random.int(-2_500, 2_500);
-    const cluster = new Cluster(run, {
-      servers: 2,
-      redis: "durable",
-      skewsMs: [skewMs(), skewMs()],
-      inboxSteps: random.pick(["bytes", "blocks", "none"]),
-      uploads: { limits: { fileBytes: { perPrincipal: quotaBytes } } },
+    const scene = new Scene(run, {
+      faults: { ...usualFaults, "upload cut": 0.7 },
+      storage: "inbox",
+      cluster: (own) => ({
+        servers: 2,
+        redis: "durable",
+        skewsMs: drawSkews(own, 2),
+        inboxSteps: own.pick(["bytes", "blocks", "none"]),
+        uploads: { limits: { fileBytes: { perPrincipal: quotaBytes } } },
+      }),
     });
-    const { machines } = cluster.createClients(2);
-    drawSlowness(random, cluster.network, cluster.inbox);
+    const { world, random, cluster, clients, workload } = scene;
     const trials = new UploadTrials(run, cluster);
-    const workload = new Workload(run);
     for (let count = 1; count <= 4; count++) {
-      const machine = random.pick(machines);
+      const machine = random.pick(clients);
       const name = `${machine.name} uploads ${count}`;
       workload.begin(name, random.next() * 5_000, () =>
         trials.upload(name, machine, world.random(name)),
       );
     }
-    const within = { withinMs: 10_000, random };
-    plan(run, "server crashes", { ...within, times: random.int(0, 4) }, (own) =>
-      crashServer(run, cluster, own),
-    );
-    plan(run, "client crashes", { ...within, times: random.int(0, 4) }, (own) => {
-      const machine = own.pick(machines);
-      world.tell(`${machine.name} is killed`);
-      machine.boot();
-    });
-    plan(run, "storage is full", { ...within, times: random.int(0, 2) }, (own) => {
+    const withinMs = 10_000;
+    scene.planServerCrashes({ times: [0, 4], withinMs });
+    scene.planClientCrashes({ times: [0, 4], withinMs });
+    scene.plan("storage is full", { times: [0, 2], withinMs }, (own) => {
       cluster.inbox.isFull = true;
       world.after(own.next() * 3_000, () => (cluster.inbox.isFull = false));
     });
-    return {
-      isOver: () => workload.isOver(),
+    return scene.phases({
       async calm() {
-        cluster.heal();
         await world.sleep(60_000);
         await trials.checkFiles();
         // slots end, and sweeps remove what nobody confirmed
@@ -147,7 +135,6 @@ export const uploads: Profile = {
         await trials.checkFiles();
         await trials.checkLeftovers();
       },
-      idle: () => cluster.checkIdle(machines),
-    };
+    });
   },
 };

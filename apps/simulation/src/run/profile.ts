@@ -11,7 +11,7 @@ export interface Run {
 }
 
 /** What a run of a profile does, in three phases. */
-interface Scenario {
+export interface Scenario {
   /** True once the workload is over. Until then, faults happen. */
   isOver(): boolean;
   /** Everything works from now on. Looks at what was left, and must be able to finish what was begun. */

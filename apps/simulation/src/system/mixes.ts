@@ -1,6 +1,6 @@
+import type { FaultRates } from "../world/faults.ts";
 import type { Network } from "../services/network.ts";
 import type { ObjectStore } from "../services/object-store.ts";
-import type { FaultRates } from "../world/faults.ts";
 import type { Random } from "../world/random.ts";
 
 /** Gives each fault a rate up to its own greatest one, or none: with all of them at once, nothing gets far. */
@@ -30,8 +30,23 @@ export const usualFaults: FaultRates = {
 /** Faults of the client's disk that cost no bytes. */
 export const diskFaults: FaultRates = { "short write": 0.4 };
 
+/** Faults of the way to Redis. */
+export const redisFaults: FaultRates = {
+  "redis request lost": 0.1,
+  "redis reply lost": 0.1,
+  "slow redis": 0.1,
+};
+
+/** Greatest time between the clocks of two servers, in milliseconds: the one that the product allows for. */
+export const clockSkewMs = 5_000;
+
+/** Draws how far the clock of each server is ahead. */
+export function drawSkews(random: Random, servers: number): number[] {
+  return Array.from({ length: servers }, () => random.int(-clockSkewMs / 2, clockSkewMs / 2));
+}
+
 /** Draws how slow the network and the storage are. */
-export function drawSlowness(random: Random, network: Network, files: ObjectStore): void {
+export function drawSlowness(random: Random, network: Network, storage: ObjectStore): void {
   network.slownessMs = random.pick([2, 20, 200]);
-  files.slownessMs = random.pick([2, 20, 200]);
+  storage.slownessMs = random.pick([2, 20, 200]);
 }
