@@ -139,9 +139,9 @@ class FilesPage {
     const { protocol, hostname, port } = this.#home;
     const address = `${protocol}//${host}`;
     if (host === undefined || !URL.canParse(address)) return false;
-    const asked = new URL(address);
-    const isLoopback = [asked.hostname, hostname].every(isLoopbackHost);
-    return isLoopback && asked.hostname !== hostname && asked.port === port;
+    const requestUrl = new URL(address);
+    const isLoopback = [requestUrl.hostname, hostname].every(isLoopbackHost);
+    return isLoopback && requestUrl.hostname !== hostname && requestUrl.port === port;
   }
 
   async #show(request: PlainRequest, query: URLSearchParams): Promise<Reply> {
