@@ -137,6 +137,10 @@ test("a server at a URL is bridged, with whole paths and without the token", asy
     "my files",
     "--header",
     "X-Team: ${TEAM}",
+    "--cacert",
+    "ca.pem",
+    "--resolve",
+    "mcp.example.com:443:[::1],10.0.0.7",
     "--no-spool",
   ];
   const { status, stdout } = await runHere(
@@ -150,6 +154,10 @@ test("a server at a URL is bridged, with whole paths and without the token", asy
     "bridge",
     "--header",
     "X-Team: ${TEAM}",
+    "--cacert",
+    join(home, "ca.pem"),
+    "--resolve",
+    "mcp.example.com:443:::1,10.0.0.7",
     "--save-to",
     join(home, "out"),
     "--send-from",

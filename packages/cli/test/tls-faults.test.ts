@@ -61,8 +61,8 @@ const refused = exitCodes.refused.status;
 const away = exitCodes.network.status;
 
 test.each([
-  ["https", "self-signed", refused, /certificate of \S+ is not trusted: .*NODE_EXTRA_CA_CERTS/],
-  ["wss", "self-signed", refused, /certificate of \S+ is not trusted: .*NODE_EXTRA_CA_CERTS/],
+  ["https", "self-signed", refused, /certificate of \S+ is not trusted: .*--cacert FILE/],
+  ["wss", "self-signed", refused, /certificate of \S+ is not trusted: .*--cacert FILE/],
   ["https", "old", refused, /does not speak TLS .*http: address\?.* TLS 1\.2 or 1\.3/],
   ["wss", "old", refused, /does not speak TLS .*http: address\?.* TLS 1\.2 or 1\.3/],
   ["https", "bare", refused, /does not speak TLS .*certificate/],

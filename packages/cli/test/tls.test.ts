@@ -45,7 +45,7 @@ test("a certificate that is not trusted is told with its reason by every command
     const { status, stderr } = await runHere(args);
     expect(status).toBe(exitCodes.refused.status);
     expect(stderr).toMatch(/certificate of \S+ is not trusted.*DEPTH_ZERO_SELF_SIGNED_CERT/);
-    expect(stderr).toContain("NODE_EXTRA_CA_CERTS");
+    expect(stderr).toContain("--cacert FILE");
     expect(stderr).not.toContain("--trust");
   }
 });

@@ -3,6 +3,15 @@
  * @module
  */
 export {
+  bareHost,
+  hasServerRules,
+  placeOf,
+  portOf,
+  ruledOptions,
+  setServerRules,
+  type ServerRules,
+} from "./sockets/server-rules.ts";
+export {
   createTunnelAgents,
   openTunnel,
   proxyFor,

@@ -1,6 +1,12 @@
 import type { LookupFunction } from "node:net";
 import type { ConnectionOptions } from "node:tls";
-import { openTunnel, proxyFor } from "@sluice/core/internal/node";
+import {
+  hasServerRules,
+  openTunnel,
+  portOf,
+  proxyFor,
+  ruledOptions,
+} from "@sluice/core/internal/node";
 import { Agent, buildConnector, type Dispatcher, fetch as undiciFetch } from "undici";
 import type { FetchLike } from "@sluice/core";
 
@@ -27,17 +33,19 @@ export function createConnections({
   lookup,
   tls = {},
 }: ConnectionRules): Dispatcher {
-  const connectDirectly = buildConnector({
-    ...(tls as buildConnector.BuildOptions),
-    timeout: connectMs,
-    lookup,
-  });
-  const connect: buildConnector.connector = (options, connected) => {
+  const options = { ...(tls as buildConnector.BuildOptions), timeout: connectMs, lookup };
+  const plainConnector = buildConnector(options);
+  /** What undici makes has the same options for all hosts. */
+  const connectorTo = (url: URL): buildConnector.connector =>
+    hasServerRules()
+      ? buildConnector({ ...options, ...ruledOptions(url.hostname, portOf(url)) })
+      : plainConnector;
+  const connect: buildConnector.connector = (target, connected) => {
     // not the name alone: it has lost its brackets
-    const url = new URL(`${options.protocol}//${options.host ?? options.hostname}`);
+    const url = new URL(`${target.protocol}//${target.host ?? target.hostname}`);
     try {
       const proxy = proxyFor(url);
-      if (!proxy) return connectDirectly(options, connected);
+      if (!proxy) return connectorTo(url)(target, connected);
       openTunnel(proxy, { url, tls }, connectMs).then(
         (socket) => connected(null, socket),
         (error: Error) => connected(error, null),

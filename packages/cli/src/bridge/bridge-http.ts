@@ -7,6 +7,7 @@ import { createRoutedHandler, createRouter, withRoutes } from "@sluice/transport
 import { drainServer, toNodeHandler } from "@sluice/transport-http/node";
 import { portWarning } from "../hosts/cloud-port.ts";
 import { headersFrom } from "../server-calls/headers.ts";
+import { useNetwork } from "../server-calls/server-rules.ts";
 import { fault } from "../terminal/failure.ts";
 import {
   beginToServe,
@@ -45,6 +46,7 @@ export async function serveBridge(
     ensureEndpoint(new URL(publicUrl));
     ensureNoProbe(publicUrl);
   }
+  await useNetwork(server.url, options);
   const access = { headers: headersFrom(options.header ?? []), token: options.serverToken };
   // what no session could open is told at once
   openBehind(server, access, undefined);

@@ -1,7 +1,8 @@
+import type { NetworkOptions } from "../server-calls/server-rules.ts";
 import { fault } from "../terminal/failure.ts";
 
 /** Options of `sluice bridge`. */
-export interface BridgeCommandOptions {
+export interface BridgeCommandOptions extends NetworkOptions {
   /** Headers of every request to the server: `Name: value`. */
   readonly header?: readonly string[];
   /** Bearer token: for the server; with `http` the one that every request of a host must carry. */

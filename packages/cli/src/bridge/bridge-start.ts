@@ -16,7 +16,13 @@ export function bridgeStart(
   type Value = string | number | undefined;
   const values: Readonly<Record<string, Value | readonly Value[]>> = {
     header: options.header,
-    "save-to": saveTo === undefined ? undefined : resolve(saveTo),
+    cacert: wholePath(options.cacert),
+    cert: wholePath(options.cert),
+    key: wholePath(options.key),
+    resolve: options.resolve?.map(
+      ({ host, port, addresses }) => `${host}:${port}:${addresses.join(",")}`,
+    ),
+    "save-to": wholePath(saveTo),
     "send-from": options.sendFrom?.map((folder) => resolve(folder)),
     inline,
     "max-save": maxSave,
@@ -34,4 +40,8 @@ export function bridgeStart(
   const [first = ""] = server;
   const target = server.length === 1 && URL.canParse(first) ? [first] : ["--", ...server];
   return { command, args: [...args, "bridge", ...words, ...target] };
+}
+
+function wholePath(path: string | undefined): string | undefined {
+  return path === undefined ? undefined : resolve(path);
 }

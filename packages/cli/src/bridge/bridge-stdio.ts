@@ -9,6 +9,7 @@ import {
 } from "@sluice/bridge";
 import { ensureTrust } from "../server-calls/connect.ts";
 import { headersFrom } from "../server-calls/headers.ts";
+import { useNetwork } from "../server-calls/server-rules.ts";
 import { ensureFolder, prepareFolder } from "../storages/prepare-folder.ts";
 import { note, printable } from "../terminal/print.ts";
 import type { BridgeCommandOptions } from "./bridge-options.ts";
@@ -24,6 +25,7 @@ export async function bridgeStdio(
 ): Promise<void> {
   ensureTrust(options.trust);
   const { browser, token, serverToken, signal } = options;
+  await useNetwork(server.url, options);
   const headers = headersFrom(options.header ?? []);
   const tools = await toolsFor(server, options);
   const signIn = {

@@ -2,11 +2,12 @@ import { examine, type Diagnosis } from "@sluice/bridge/internal";
 import { portWarning } from "../hosts/cloud-port.ts";
 import { ensureTrust } from "../server-calls/connect.ts";
 import { headersFrom } from "../server-calls/headers.ts";
+import { type NetworkOptions, useNetwork } from "../server-calls/server-rules.ts";
 import { fault } from "../terminal/failure.ts";
 import { note, print, printable, printableJson } from "../terminal/print.ts";
 
 /** Options of `sluice doctor`. */
-export interface DoctorOptions {
+export interface DoctorOptions extends NetworkOptions {
   /** Headers of every request: `Name: value`. */
   readonly header?: readonly string[];
   /** Origins that bytes may come from besides the server's own. */
@@ -29,6 +30,7 @@ export async function doctorCommand(server: string, options: DoctorOptions): Pro
   ensureTrust(trust);
   const headers = headersFrom(header);
   const url = addressOf(server);
+  await useNetwork(url, options);
   const warning = portWarning(url);
   if (warning !== undefined) note(warning);
   const diagnosis = await examine(url, {

@@ -1,6 +1,9 @@
+import { isIP } from "node:net";
 import { InvalidArgumentError, Option } from "commander";
 import type { WantedPart } from "@sluice/client/internal";
 import { MIN_STEP_BYTES } from "@sluice/core/internal";
+import { bareHost } from "@sluice/core/internal/node";
+import type { ResolvedHost } from "../server-calls/server-rules.ts";
 import { parseBytes } from "../terminal/quantity.ts";
 import { fault } from "../terminal/failure.ts";
 
@@ -17,6 +20,10 @@ export function wholeNumber(least: number, most: number): (text: string) => numb
     throw new InvalidArgumentError(`Use a number from ${least} to ${most}.`);
   };
 }
+
+/** What `--max-step` is. */
+export const stepText =
+  "max size of one request of an upload; default: all at once, and less if a proxy refuses it";
 
 /** Reads a number of bytes. */
 export function sizeInBytes(text: string): number {
@@ -35,12 +42,39 @@ export function partOfFile(text: string): WantedPart {
   throw new InvalidArgumentError("Use a range such as 0-99, 100- or -500.");
 }
 
-/** The option `--header`, for every command that calls a server. */
-export function headerOption(): Option {
+function headerOption(): Option {
   return new Option(
     "--header <line>",
     "header of every request, as 'Name: value'; ${NAME} is from the environment; may be repeated",
   ).argParser(collect);
+}
+
+/** Where and what servers are on networks of one's own, as curl has it. */
+export function networkOptions(): Option[] {
+  return [
+    new Option("--cacert <file>", "certificates to trust, in PEM, in place of the system's"),
+    new Option("--cert <file>", "certificate to show the server, in PEM"),
+    new Option("--key <file>", "key of this certificate; default: in the same file"),
+    new Option(
+      "--resolve <host:port:address>",
+      "address of a host, in place of its name's; may be repeated",
+    ).argParser(resolvedHost),
+  ];
+}
+
+/** What every command that calls a server takes. */
+export function serverOptions(): Option[] {
+  return [headerOption(), tokenOption("token for the server"), ...networkOptions()];
+}
+
+/** Reads `host:port:address` with one address or several, those of IPv6 with or without brackets. */
+function resolvedHost(text: string, before: readonly ResolvedHost[] = []): ResolvedHost[] {
+  const [, host = "", port = "", list = ""] =
+    /^([^:[\]\s]+|\[[\da-f:]+\]):(\d{1,5}):(\S+)$/i.exec(text) ?? [];
+  const addresses = list.split(",").map(bareHost);
+  if (host !== "" && Number(port) <= 65_535 && addresses.every((address) => isIP(address) !== 0))
+    return [...before, { host, port: Number(port), addresses }];
+  throw new InvalidArgumentError("Use HOST:PORT:ADDRESS, such as mcp.lan:443:192.168.1.7.");
 }
 
 /** Reads the bytes of one step of an upload. */

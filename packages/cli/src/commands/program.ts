@@ -3,25 +3,21 @@ import { hostNames, type HostName } from "../hosts/host-files.ts";
 import type { InstallTarget } from "../hosts/install-server.ts";
 import { formatExitCodes } from "../terminal/exit-code.ts";
 import type { BridgeCommandOptions } from "../bridge/bridge-options.ts";
-import type { CatOptions } from "./cat-command.ts";
-import type { DoctorOptions } from "./doctor-command.ts";
-import type { GetOptions } from "./get-command.ts";
-import type { ListCommandOptions } from "./list-command.ts";
 import {
   collect,
   originOf,
   sizeInBytes,
   stepInBytes,
-  headerOption,
-  partOfFile,
+  stepText,
+  networkOptions,
   tokenOption,
   wholeNumber,
   readToken,
   serverName,
 } from "./option-values.ts";
 import { addOperatorCommands } from "./operator-commands.ts";
-import type { PutOptions } from "./put-command.ts";
 import type { ServeCommandOptions } from "../serve/serve-options.ts";
+import { addServerCommands, type CommandParts } from "./server-commands.ts";
 import { serveLimitsText } from "../serve/serve-limits.ts";
 import { version } from "../terminal/print.ts";
 
@@ -37,7 +33,7 @@ export function commandLine(signal: AbortSignal, install?: InstallTarget): Comma
     signal.throwIfAborted();
     return code;
   }
-  const runOptions = <Given extends { readonly token?: string | undefined }>(options: Given) => ({
+  const runOptions: CommandParts["runOptions"] = (options) => ({
     ...options,
     token: readToken(options.token),
     signal,
@@ -67,6 +63,8 @@ export function commandLine(signal: AbortSignal, install?: InstallTarget): Comma
     .option("--uri <base>", "base of the resource URIs", "files://local/")
     .addOption(tokenOption("token that every request must carry"))
     .option("--public-url <url>", "https URL of the endpoint, if it is behind a proxy")
+    .option("--tls-cert <file>", "certificate to speak TLS with, in PEM, with its chain")
+    .option("--tls-key <file>", "key of this certificate, in PEM")
     .option("--allow-anonymous", "let other machines in without a token")
     .option("--origin <origin>", originText, originOf)
     .option(
@@ -105,7 +103,7 @@ export function commandLine(signal: AbortSignal, install?: InstallTarget): Comma
       await serveCommand(source, runOptions(options), install);
     });
 
-  program
+  const bridge = program
     .command("bridge")
     .description("bridge hosts to a server, as a stdio MCP server or over HTTP")
     .argument("<server...>", "URL of an MCP endpoint, or -- and the command of a stdio server")
@@ -170,12 +168,13 @@ export function commandLine(signal: AbortSignal, install?: InstallTarget): Comma
     .addOption(
       new Option("--server-token <token>", "token for the server").env("SLUICE_SERVER_TOKEN"),
     )
-    .addOption(tokenOption("the same; with --http: token that every request of a host must carry"))
-    .action(async (server: string[], options: Omit<BridgeCommandOptions, "signal">) => {
-      const { bridgeCommand } = await load(import("./bridge-command.ts"));
-      const serverToken = readToken(options.serverToken);
-      await bridgeCommand(server, { ...runOptions(options), serverToken }, install);
-    });
+    .addOption(tokenOption("the same; with --http: token that every request of a host must carry"));
+  for (const option of networkOptions()) bridge.addOption(option);
+  bridge.action(async (server: string[], options: Omit<BridgeCommandOptions, "signal">) => {
+    const { bridgeCommand } = await load(import("./bridge-command.ts"));
+    const serverToken = readToken(options.serverToken);
+    await bridgeCommand(server, { ...runOptions(options), serverToken }, install);
+  });
 
   program
     .command("install")
@@ -192,144 +191,7 @@ export function commandLine(signal: AbortSignal, install?: InstallTarget): Comma
       await commandLine(signal, target).parseAsync([...command, ...words], { from: "user" });
     });
 
-  program
-    .command("doctor")
-    .description("diagnose why transfers with a server fail on this machine")
-    .argument("<server>", "URL of its MCP endpoint")
-    .option(
-      "--header <line>",
-      "header of every request, as 'Name: value'; ${NAME} is from the environment; may be repeated",
-      collect,
-    )
-    .option(
-      "--trust <origin>",
-      "origin that bytes may come from besides the server's own; may be repeated",
-      collect,
-    )
-    .option(
-      "--watch <seconds>",
-      "how long to keep a stream open, to see whether it is cut",
-      wholeNumber(1, 3_600),
-      5,
-    )
-    .option("--json", "print the result as one JSON object")
-    .addOption(tokenOption("token for the server"))
-    .addHelpText("after", doctorExamples)
-    .action(async (server: string, options: Omit<DoctorOptions, "signal">) => {
-      const { doctorCommand } = await load(import("./doctor-command.ts"));
-      await doctorCommand(server, runOptions(options));
-    });
-
-  program
-    .command("ls")
-    .description("list the resources of a server")
-    .argument("<server>", "URL of its MCP endpoint")
-    .option("--json", "one JSON object per line")
-    .addOption(headerOption())
-    .addOption(tokenOption("token for the server"))
-    .addHelpText("after", listExamples)
-    .action(async (server: string, options: Omit<ListCommandOptions, "signal">) => {
-      const { listCommand } = await load(import("./list-command.ts"));
-      await listCommand(server, runOptions(options));
-    });
-
-  program
-    .command("get")
-    .description("download resources; run again to resume an interrupted download")
-    .argument("<server>", "URL of its MCP endpoint")
-    .argument(
-      "[resources...]",
-      "URIs, names, folders (reports/) or globs ('reports/**/*.pdf') of resources",
-    )
-    .option("-o, --output <path>", "file, or folder to put it into; - is standard output", ".")
-    .option("-f, --force", "replace files that differ")
-    .option(
-      "--include <glob>",
-      "get only these of a folder, such as '*.pdf'; may be repeated",
-      collect,
-    )
-    .option("--exclude <glob>", "get all but these of a folder; may be repeated", collect)
-    .option("--max-size <size>", "largest download to accept: 500M, 20G, …", sizeInBytes)
-    .option("-y, --yes", "do not ask before a download of more than 1 GiB")
-    .option(
-      "--connections <number>",
-      "connections to fetch over in parallel",
-      wholeNumber(1, 16),
-      1,
-    )
-    .option("-j, --jobs <number>", "resources to get in parallel", wholeNumber(1, 16), 5)
-    .option(
-      "--trust <origin>",
-      "origin that the bytes may come from besides the server's own; may be repeated",
-      collect,
-    )
-    .option("--checksum <file>", "file of SHA-256 digests that the files must have (sha256sum)")
-    .option("--limit-rate <size>", "bytes a second, of all together: 500K, 2M, …", sizeInBytes)
-    .option("-q, --quiet", "print only the paths, and what went wrong")
-    .option("--json", "print the result as one JSON object")
-    .addOption(headerOption())
-    .addOption(tokenOption("token for the server"))
-    .addHelpText("after", getExamples)
-    .action(async (server: string, names: string[], options: Omit<GetOptions, "signal">) => {
-      const { getCommand } = await load(import("./get-command.ts"));
-      await getCommand(server, names, runOptions(options));
-    });
-
-  program
-    .command("cat")
-    .description("write resources to standard output, and nothing else")
-    .argument("<server>", "URL of its MCP endpoint")
-    .argument("<resources...>", "URIs, names, folders or globs of resources")
-    .option("--range <first-last>", "only these bytes of one: 0-99, 100- or -500", partOfFile)
-    .option("--limit-rate <size>", "bytes a second: 500K, 2M, …", sizeInBytes)
-    .option(
-      "--trust <origin>",
-      "origin that the bytes may come from besides the server's own; may be repeated",
-      collect,
-    )
-    .addOption(headerOption())
-    .addOption(tokenOption("token for the server"))
-    .addHelpText("after", catExamples)
-    .action(async (server: string, names: string[], options: Omit<CatOptions, "signal">) => {
-      const { catCommand } = await load(import("./cat-command.ts"));
-      await catCommand(server, names, runOptions(options));
-    });
-
-  program
-    .command("put")
-    .description("send files to a tool; run again to resume an interrupted upload")
-    .argument("<server>", "URL of its MCP endpoint")
-    .argument(
-      "[files...]",
-      "files, folders or globs to send; - is standard input; without any, the tool may ask for them",
-    )
-    .option("--tool <name>", "tool to call; default: the only one that takes files")
-    .option(
-      "--trust <origin>",
-      "origin that files may go to besides the server's own; may be repeated",
-      collect,
-    )
-    .option("--max-step <size>", stepText, stepInBytes)
-    .option("--name <name>", "name for the file; standard input needs one")
-    .option("--type <type>", "media type of the files, such as text/csv")
-    .option("--include <glob>", "send only these of a folder; may be repeated", collect)
-    .option("--exclude <glob>", "send all but these of a folder; may be repeated", collect)
-    .option("--flat", "send files of subfolders, under their names alone")
-    .option(
-      "-j, --jobs <number>",
-      "files to send in parallel; default: 5 of folders and globs, else 1",
-      wholeNumber(1, 16),
-    )
-    .option("-q, --quiet", "print only what the tool says, and what went wrong")
-    .option("--json", "print the results as JSON objects, one a line")
-    .addOption(headerOption())
-    .addOption(tokenOption("token for the server"))
-    .addHelpText("after", putExamples)
-    .action(async (server: string, files: string[], options: Omit<PutOptions, "signal">) => {
-      const { putCommand } = await load(import("./put-command.ts"));
-      await putCommand(server, files, runOptions(options));
-    });
-
+  addServerCommands(program, { load, runOptions });
   addOperatorCommands(program, { load, signal });
   return program;
 }
@@ -342,8 +204,6 @@ interface InstallOptions {
 
 const originText =
   "web origin whose pages may use the server, such as http://localhost:6274; may be repeated";
-const stepText =
-  "max size of one request of an upload; default: all at once, and less if a proxy refuses it";
 
 const examples = `Examples:
   sluice serve ./files
@@ -357,33 +217,5 @@ Examples:
   sluice serve ./files
   sluice serve ./files --stdio --print-config
   sluice serve ./files --uploads ./inbox --port 8080
+  sluice serve ./files --host files.lan --tls-cert chain.pem --tls-key key.pem
   sluice serve 's3://my-bucket/reports?region=eu-west-1'`;
-
-const doctorExamples = `
-Examples:
-  sluice doctor https://mcp.acme.com/mcp
-  sluice doctor https://mcp.acme.com/mcp --header 'X-Key: \${ACME_KEY}' --watch 120`;
-
-const listExamples = `
-Examples:
-  sluice ls http://127.0.0.1:2532/mcp
-  sluice ls https://mcp.acme.com/mcp --header 'X-Key: \${ACME_KEY}' --json`;
-
-const getExamples = `
-Examples:
-  sluice get URL files://local/report.pdf
-  sluice get URL report.pdf -o copy.pdf
-  sluice get URL reports/ -o copies --exclude drafts/
-  sluice get URL 'reports/**/*.pdf' -o copies --checksum SHA256SUMS
-  sluice get URL data.csv.gz -o - | gunzip`;
-
-const catExamples = `
-Examples:
-  sluice cat URL notes.txt
-  sluice cat URL app.log --range -1000`;
-
-const putExamples = `
-Examples:
-  sluice put URL report.pdf
-  sluice put URL photos/ --include '*.jpg' --flat
-  pg_dump app | sluice put URL - --name app.sql`;

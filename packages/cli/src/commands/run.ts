@@ -1,4 +1,5 @@
 import { CommanderError, type Command } from "commander";
+import { setServerRules } from "@sluice/core/internal/node";
 import { exitCodes } from "../terminal/exit-code.ts";
 import { joinHeaders } from "../server-calls/headers.ts";
 import { describeFailure, exitStatus, Stopped } from "../terminal/failure.ts";
@@ -32,6 +33,8 @@ export async function execute(args: readonly string[], signal: AbortSignal): Pro
     return exitCodes.ok.status;
   } catch (error) {
     return statusAfter(error, args[0] === "get");
+  } finally {
+    setServerRules(undefined);
   }
 }
 

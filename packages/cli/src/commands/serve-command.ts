@@ -17,7 +17,14 @@ import {
 } from "../hosts/host-config.ts";
 import type { InstallTarget } from "../hosts/install-server.ts";
 import { fault } from "../terminal/failure.ts";
-import { beginToServe, endpointOf, listen, portOf } from "../serve/listen.ts";
+import {
+  beginToServe,
+  endpointOf,
+  listen,
+  portOf,
+  type ServedCertificate,
+} from "../serve/listen.ts";
+import { ensurePair, readPem } from "../server-calls/server-rules.ts";
 import { ensureFolder, ensureNoFile, prepareFolder } from "../storages/prepare-folder.ts";
 import { createRefusalLog } from "../serve/refusal-log.ts";
 import { httpSide, linksSide, type HttpSide } from "../serve/serve-http.ts";
@@ -63,7 +70,8 @@ export async function serveCommand(
   const storage = protect(tellListFaults(backend, note));
   try {
     if (folder === undefined) await lookAtStorage({ source, backend, signal });
-    const server = await listen(host, port ?? (stdio ? 0 : defaultPort));
+    const certificate = await readCertificate(options);
+    const server = await listen(host, port ?? (stdio ? 0 : defaultPort), certificate);
     await serveFrom(server, { source, storage, options });
   } catch (error) {
     // only the library knows invalid options, and its advice is for programmers
@@ -82,6 +90,18 @@ function* targetFolders({
 }: ServeCommandOptions): Generator<[string, string, number]> {
   if (uploads !== undefined) yield ["--uploads", uploads, 0o700];
   if (saveTo !== undefined) yield ["--save-to", saveTo, 0o777];
+}
+
+/** The certificate to speak TLS with, if one was named. */
+async function readCertificate({
+  tlsCert,
+  tlsKey,
+}: ServeCommandOptions): Promise<ServedCertificate | undefined> {
+  if (tlsCert === undefined || tlsKey === undefined) return undefined;
+  const cert = await readPem("--tls-cert", tlsCert, "CERTIFICATE");
+  const key = await readPem("--tls-key", tlsKey, "PRIVATE KEY");
+  ensurePair({ cert, key }, tlsCert, tlsKey);
+  return { cert, key };
 }
 
 interface ServedSource {
@@ -107,7 +127,7 @@ async function serveFrom(server: Server, serving: ServedSource): Promise<void> {
     // not before: the process that has the address is the only one that writes its trail
     trail = await openTrail({ host, port, ...trailOption(options) });
     keys = await openKeys(options.keys);
-    const endpoint = options.publicUrl ?? endpointOf(host, port);
+    const endpoint = options.publicUrl ?? endpointOf(host, port, options.tlsCert !== undefined);
     served = await openServed({ storage, endpoint, trail, keys }, options);
     side = stdio
       ? linksSide(served)

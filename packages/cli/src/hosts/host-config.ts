@@ -39,8 +39,10 @@ export function claudeCodeLine(url: string, isGuarded: boolean): string {
   return claudeCode({ url, isGuarded });
 }
 
-function httpReach({ host, port = defaultPort, publicUrl, token }: ServeCommandOptions): Reach {
-  return { url: publicUrl ?? endpointOf(host, port), isGuarded: token !== undefined };
+function httpReach(options: ServeCommandOptions): Reach {
+  const { host, port = defaultPort, publicUrl, token, tlsCert } = options;
+  const url = publicUrl ?? endpointOf(host, port, tlsCert !== undefined);
+  return { url, isGuarded: token !== undefined };
 }
 
 /** Hosts start it in their own folder: every path is whole. */

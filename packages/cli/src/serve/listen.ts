@@ -1,6 +1,7 @@
 import cluster from "node:cluster";
 import { once } from "node:events";
 import { createServer, type RequestListener, type Server } from "node:http";
+import { createServer as createTlsServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import { createHash, timingSafeEqual } from "node:crypto";
 import { hardenServer, type NodeHandlerOptions } from "@sluice/transport-http/node";
@@ -10,15 +11,31 @@ import type { RefusalLog } from "./refusal-log.ts";
 
 const mcpPath = "/mcp";
 
-/** A server that listens, and answers 503 until it has something to serve. Rejects in a worker of `node:cluster`. */
-export async function listen(host: string, port: number): Promise<Server> {
+/** A certificate with those between it and its authority, and its key, in PEM. */
+export interface ServedCertificate {
+  readonly cert: string;
+  readonly key: string;
+}
+
+/**
+ * A server that listens, over TLS with a certificate, and answers 503 until it has something to serve. Rejects in a worker of
+ * `node:cluster`.
+ */
+export async function listen(
+  host: string,
+  port: number,
+  certificate?: ServedCertificate,
+): Promise<Server> {
   if (cluster.isWorker)
     throw fault(
       "invalid_argument",
       "this command is one process, and cannot share its port and sessions with other cluster workers",
       "run it without a cluster: with pm2 in fork mode, without -i",
     );
-  const server = hardenServer(createServer({ connectionsCheckingInterval: 5_000 }));
+  const checking = { connectionsCheckingInterval: 5_000 };
+  const server: Server = hardenServer(
+    certificate ? createTlsServer({ ...checking, ...certificate }) : createServer(checking),
+  );
   server.on("request", answerNotYet);
   server.listen(port, host);
   await once(server, "listening").catch((error: NodeJS.ErrnoException) => {
@@ -51,8 +68,8 @@ export function portOf(server: Server): number {
 }
 
 /** URL of the endpoint of a server that no proxy stands in front of. */
-export function endpointOf(host: string, port: number): string {
-  return `http://${nameIn(host)}:${port}${mcpPath}`;
+export function endpointOf(host: string, port: number, hasTls = false): string {
+  return `${hasTls ? "https" : "http"}://${nameIn(host)}:${port}${mcpPath}`;
 }
 
 /** A host as URLs spell it. */

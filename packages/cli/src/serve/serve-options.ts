@@ -13,6 +13,10 @@ export interface ServeCommandOptions {
   readonly token?: string | undefined;
   /** URL of the endpoint as clients see it, if it is behind a proxy. */
   readonly publicUrl?: string | undefined;
+  /** File of the certificate in PEM to speak TLS with. Default: plain HTTP. */
+  readonly tlsCert?: string;
+  /** File of its key. */
+  readonly tlsKey?: string;
   /** Serve to other machines without a token. */
   readonly allowAnonymous?: boolean;
   /** Web origins whose pages may use the server. Default: its own. */
@@ -68,10 +72,10 @@ export function isPrivate({
 
 /** Throws if the options open something to other machines and do not say so. `opened`, `use`: words for it. */
 export function ensureGuarded(
-  options: Pick<ServeCommandOptions, "host" | "publicUrl" | "token" | "allowAnonymous">,
+  options: Pick<ServeCommandOptions, "host" | "publicUrl" | "token" | "allowAnonymous" | "tlsCert">,
   { opened, use }: { readonly opened: string; readonly use: string },
 ): void {
-  const { host, publicUrl, token, allowAnonymous } = options;
+  const { host, publicUrl, token, allowAnonymous, tlsCert } = options;
   if (isPrivate(options)) return;
   if (token === undefined && !allowAnonymous)
     throw fault(
@@ -79,22 +83,33 @@ export function ensureGuarded(
       `${isLoopbackHost(host) ? publicUrl : host} would open ${opened} to other machines without authentication`,
       `set SLUICE_TOKEN, or pass --allow-anonymous if every client may ${use}`,
     );
+  if (publicUrl === undefined && tlsCert !== undefined && !isAnyAddress(host)) return;
   if (publicUrl === undefined)
     throw fault(
       "invalid_argument",
-      `clients of ${host} need an https address: downloads never go over plain http`,
-      "pass --public-url with the address of the TLS proxy in front",
+      tlsCert !== undefined
+        ? `${host} is every address of this machine, and clients need one`
+        : `clients of ${host} need an https address: downloads never go over plain http`,
+      tlsCert !== undefined
+        ? "pass --public-url with the https address that the certificate is for"
+        : "pass --public-url with the address of the TLS proxy in front, or --tls-cert and --tls-key",
     );
+}
+
+function isAnyAddress(host: string): boolean {
+  return host === "0.0.0.0" || /^[0:]+$/.test(host);
 }
 
 /** The program that writes to stdin is the only client. */
 function ensureForStdio(options: ServeCommandOptions): void {
-  const { host, publicUrl, allowAnonymous, origin, ws } = options;
+  const { host, publicUrl, allowAnonymous, origin, ws, tlsCert, tlsKey } = options;
   const httpOptions = {
     "--public-url": publicUrl,
     "--allow-anonymous": allowAnonymous,
     "--origin": origin,
     "--ws": ws,
+    "--tls-cert": tlsCert,
+    "--tls-key": tlsKey,
   };
   for (const [name, value] of Object.entries(httpOptions))
     if (value !== undefined && value !== false)
@@ -114,6 +129,13 @@ function ensureForStdio(options: ServeCommandOptions): void {
 /** A size without a folder would change nothing, and a port that is chosen at the start is not known before. */
 function ensureUsed(options: ServeCommandOptions): void {
   const { uploads, maxUpload, maxStep, saveTo, maxTotal, printConfig, stdio, port } = options;
+  const { tlsCert, tlsKey } = options;
+  if ((tlsCert === undefined) !== (tlsKey === undefined))
+    throw fault(
+      "invalid_argument",
+      "--tls-cert and --tls-key belong together",
+      "pass both, with the files of one pair",
+    );
   if (printConfig && !stdio && port === 0)
     throw fault(
       "invalid_argument",

@@ -2,7 +2,7 @@ import { ProtocolError, ProtocolErrorCode } from "@modelcontextprotocol/client";
 import { isRedirect } from "@sluice/client/internal";
 import { SluiceError, type SluiceErrorCode } from "@sluice/core";
 import { errorTable, type Reason, tlsFault } from "@sluice/core/internal";
-import { answerOrigin, causesOf, waitHint } from "../terminal/failure.ts";
+import { answerOrigin, causesOf, tlsOrigin, waitHint } from "../terminal/failure.ts";
 
 /** What a call to a server needs besides the call itself. */
 export interface ServerCall {
@@ -35,6 +35,11 @@ function sluiceErrorOf(server: string, error: unknown): SluiceError {
   const answer = causesOf(error).find((cause) => cause instanceof ProtocolError);
   // what knows no method of MCP may be another service that speaks JSON-RPC
   if (answer && answer.code !== methodNotFound) return answeredError(server, answer);
+  if (statusOf(error) === 400 && certificateText.test(String(error)))
+    return new SluiceError("unauthenticated", `${server} requires a certificate of its clients`, {
+      cause: error,
+      origin: tlsOrigin,
+    });
   const [code, what] = describe(error, url);
   const advice = pathAdvice(url);
   if (code === "protocol" && statusOf(error) !== undefined && advice !== undefined)
@@ -92,12 +97,20 @@ function describe(error: unknown, { protocol }: URL): readonly [SluiceErrorCode,
   const errno = networkErrno(error);
   if (errno !== undefined && protocol === "http:" && cutCodes.test(errno))
     return ["unavailable", `disconnects (${errno}): is it an https: address?`];
+  if (errno !== undefined && protocol === "https:" && cutCodes.test(errno))
+    return [
+      "unavailable",
+      `disconnects (${errno}): does it require a certificate of its clients (--cert)?`,
+    ];
   if (errno !== undefined) return ["unavailable", `cannot be reached (${errno})`];
   if ((error as { code?: unknown }).code === "REQUEST_TIMEOUT")
     return ["timeout", "does not answer"];
   const message = error instanceof Error ? error.message : String(error);
   return ["protocol", `does not speak MCP (${message.slice(0, maxText)})`];
 }
+
+/** What nginx answers to a client without a certificate. */
+const certificateText = /No required SSL certificate was sent/;
 
 /** The result of plain HTTP to a port that speaks TLS. */
 const cutCodes = /^(?:HPE_[A-Z_]+|HTTPParserError|UND_ERR_SOCKET|ECONNRESET|EPIPE)$/;

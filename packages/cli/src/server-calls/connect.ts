@@ -12,17 +12,18 @@ import {
 } from "@sluice/client/internal";
 import type { FileSender } from "@sluice/client/send";
 import { abortable, ensureConfidential, onAbort } from "@sluice/core/internal";
-import { proxyFor } from "@sluice/core/internal/node";
+import { hasServerRules, proxyFor } from "@sluice/core/internal/node";
 import { createWebSocketTransport } from "@sluice/transport-ws/client";
 import { SluiceError } from "@sluice/core";
 import { Advice, fault } from "../terminal/failure.ts";
 import { version } from "../terminal/print.ts";
 import { callServer, type ServerCall } from "./call-server.ts";
 import { headersFrom } from "./headers.ts";
+import { type NetworkOptions, useNetwork } from "./server-rules.ts";
 import { tidied } from "./tidied.ts";
 
 /** How to reach a server. */
-export interface ServerCallOptions {
+export interface ServerCallOptions extends NetworkOptions {
   /** Bearer token. */
   readonly token?: string | undefined;
   /** Lines of further headers, as `--header` takes them. */
@@ -38,12 +39,14 @@ export interface ClientConnection extends ServerCall {
 /** Connects to an MCP server; close the client when done. `files` answers requests for files. */
 export async function connect(
   server: string,
-  { token, header = [], signal }: ServerCallOptions,
+  options: ServerCallOptions,
   files?: Pick<FileSender<never>, "extend" | "fetch">,
 ): Promise<ClientConnection> {
+  const { token, header = [], signal } = options;
   const headers = headersFrom(header);
   if (token !== undefined) headers["authorization"] = `Bearer ${token}`;
   const address = parseAddress(server, headers);
+  await useNetwork(address, options);
   const ClientOf = files?.extend(Client) ?? Client;
   const client = await callServer({ server, signal }, () =>
     connectEither(async (versionNegotiation) => {
@@ -78,8 +81,9 @@ async function transportTo(
 ): Promise<Transport> {
   if (url.protocol.startsWith("ws"))
     return createWebSocketTransport(url, token === undefined ? {} : { token });
-  // the fetch of Node knows no proxies, and this one takes its time to load
-  const fetch = proxyFor(url) && (await import("@sluice/bridge/internal")).serverFetch;
+  // the fetch of Node knows neither proxies nor rules, and this one takes its time to load
+  const isPlain = !proxyFor(url) && !hasServerRules();
+  const fetch = isPlain ? undefined : (await import("@sluice/bridge/internal")).serverFetch;
   const streaming = withStreaming(cookieFetch(fetch ?? globalThis.fetch, url.origin), "node");
   const watched = files?.fetch(streaming) ?? streaming;
   return new StreamableHTTPClientTransport(url, {

@@ -111,11 +111,16 @@ export function exitStatus(outcome: Outcome): number {
 /** Origin of an error that a server answered with. */
 export const answerOrigin = "server";
 
+/** Origin of an error of a server that wants TLS to say who the client is. */
+export const tlsOrigin = "tls";
+
 function hintFor(error: SluiceError, takesOutput: boolean): string | undefined {
   // its message ends with what to do, unless the server denied something
   if (error.origin === answerOrigin && outcomes[error.code] !== "denied") return undefined;
   if (error.origin === clearOrigin || error.origin === proxyOrigin) return undefined;
   if (isCertificateFault(error)) return certificateHint;
+  if (error.origin === tlsOrigin || (error.code === "unauthenticated" && isTlsFault(error)))
+    return "pass --cert FILE and --key FILE";
   // what it says ends with what to do
   if (error.code === "protocol" && isTlsFault(error)) return undefined;
   const errno = localErrno(error);
@@ -138,7 +143,7 @@ export function isCertificateFault(error: unknown): boolean {
 }
 
 const certificateHint =
-  "have its operator renew it, or name the authority that you trust in NODE_EXTRA_CA_CERTS";
+  "pass --cacert FILE with the authority that you trust, or have its operator renew it";
 
 const fewerFiles = "close other programs, or raise the limit (ulimit -n), and run it again";
 

@@ -2,7 +2,7 @@ import { SluiceError } from "./error.ts";
 
 /**
  * The TLS fault of a failed connection, as an error that no retry mends: `untrusted` for a
- * certificate that the client does not trust, `protocol` if the two ends share no TLS. `undefined`
+ * certificate that the client does not trust, `unauthenticated` if the client is to show one, `protocol` if the two ends share no TLS. `undefined`
  * for every other fault. `operation` begins the message. Recognises the codes of Node, even inside
  * the `fetch failed` of its `fetch`.
  */
@@ -15,6 +15,12 @@ export function tlsFault(
   if (!found) return undefined;
   const { code, message } = found;
   const cause = { cause: error };
+  if (String(code).endsWith("CERTIFICATE_REQUIRED"))
+    return new SluiceError(
+      "unauthenticated",
+      `${operation}: ${origin} requires a certificate of this client; pass one with its key`,
+      cause,
+    );
   if (!isVerification(code as string))
     return new SluiceError(
       "protocol",

@@ -5,6 +5,7 @@ import { connect as connectTls, type ConnectionOptions } from "node:tls";
 import { systemClock } from "../async/clock.ts";
 import { SluiceError, type SluiceErrorCode } from "../errors/error.ts";
 import { isLoopbackHost } from "../headers/loopback-host.ts";
+import { bareHost, portOf, ruledOptions } from "./server-rules.ts";
 
 /** `origin` of errors of a proxy. */
 export const proxyOrigin = "proxy";
@@ -34,11 +35,11 @@ export function proxyFor(url: URL, env: NodeJS.ProcessEnv = process.env): URL | 
 
 /** `NO_PROXY` as most programs read it: `*`, or hosts with all below them, with or without a port. */
 function isExcluded(url: URL, list: string): boolean {
-  const hostname = bare(url.hostname);
+  const hostname = bareHost(url.hostname);
   return list.split(/[,\s]+/).some((entry) => {
     if (entry === "*") return true;
     const [, named = entry, port] = /^(\[[^\]]*\]|[^:]*):(\d{1,5})$/.exec(entry) ?? [];
-    const name = bare(named.replace(/^\*?\./, "").toLowerCase());
+    const name = bareHost(named.replace(/^\*?\./, "").toLowerCase());
     if (name === "" || (port !== undefined && Number(port) !== portOf(url))) return false;
     return hostname === name || hostname.endsWith(`.${name}`);
   });
@@ -66,7 +67,7 @@ export function openTunnel(
   return new Promise((resolve, reject) => {
     let socket: Socket | undefined;
     const asking = (proxy.protocol === "https:" ? httpsRequest : httpRequest)({
-      host: bare(proxy.hostname),
+      host: bareHost(proxy.hostname),
       port: portOf(proxy),
       method: "CONNECT",
       path: end,
@@ -97,8 +98,10 @@ export function openTunnel(
         resolve(socket as Socket);
       };
       if (!/^(?:https|wss):$/.test(url.protocol)) return done();
-      const host = bare(url.hostname);
-      socket = connectTls({ servername: host, ...tls, host, path: undefined, socket: opened });
+      const host = bareHost(url.hostname);
+      const ruled = ruledOptions(host, portOf(url));
+      const options = { servername: host, ...tls, ...ruled };
+      socket = connectTls({ ...options, host, path: undefined, socket: opened });
       socket.once("secureConnect", done);
       socket.once("error", fail);
     });
@@ -147,16 +150,6 @@ function decoded(text: string): string {
   } catch {
     return text;
   }
-}
-
-/** Without the brackets of a URL. */
-function bare(host: string): string {
-  return host.replace(/^\[|\]$/g, "");
-}
-
-function portOf({ protocol, port }: URL): number {
-  if (port !== "") return Number(port);
-  return protocol === "https:" || protocol === "wss:" ? 443 : 80;
 }
 
 interface TunnelAgents {

@@ -1,6 +1,7 @@
 import { Agent as HttpAgent, type AgentOptions } from "node:http";
 import { Agent as HttpsAgent } from "node:https";
 import type { Socket } from "node:net";
+import { ruledOptions } from "./server-rules.ts";
 import type { Lending, WriteChunk } from "../bytes/byte-flow.ts";
 
 /**
@@ -45,14 +46,22 @@ export const staleConnection = "STALE_CONNECTION";
 
 const resets: ReadonlySet<unknown> = new Set(["ECONNRESET", "EPIPE"]);
 
-type Connect = (options: object, callback?: unknown) => Socket;
+type Connect = (options: ConnectOptions, callback?: unknown) => Socket;
+
+/** What an agent passes on of its own options and of those of a request. */
+interface ConnectOptions {
+  readonly host?: string;
+  readonly port?: number;
+  readonly onread?: object;
+}
 
 function fit<A extends HttpAgent>(agent: A, readBytes: number): A {
   const opener = agent as unknown as { createConnection: Connect };
   const connect = opener.createConnection.bind(agent);
   opener.createConnection = (options, callback) => {
     const inlet = createInlet(readBytes);
-    const socket = connect({ ...options, onread: inlet.onread }, callback);
+    const ruled = ruledOptions(options.host ?? "", options.port ?? 0);
+    const socket = connect({ ...options, ...ruled, onread: inlet.onread }, callback);
     inlet.attach(socket);
     inlets.set(socket, inlet);
     return socket;

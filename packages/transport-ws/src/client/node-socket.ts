@@ -2,7 +2,13 @@ import type { Agent as HttpAgent, IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
 import { definedMembers, onAbort, parseRetryAfter, tlsFault } from "@sluice/core/internal";
 import { SluiceError, type SluiceErrorCode } from "@sluice/core";
-import { createTunnelAgents, proxyFor, ReaderWatch } from "@sluice/core/internal/node";
+import {
+  createTunnelAgents,
+  portOf,
+  proxyFor,
+  ReaderWatch,
+  ruledOptions,
+} from "@sluice/core/internal/node";
 import { WebSocket } from "ws";
 import { FrameSender } from "../messages/frame-sender.ts";
 import type { OpenSocket } from "./socket-port.ts";
@@ -27,6 +33,7 @@ export function openNodeSocket(url: URL, options: NodeSocketOptions): OpenSocket
       maxPayload: maxMessageBytes,
       perMessageDeflate: false,
       followRedirects: false,
+      ...ruledOptions(url.hostname, portOf(url)),
       agent: tunnelFor(url),
       ...closeTimeout,
     });

@@ -61,7 +61,7 @@ export const checkCertificate: Check = (evidence) => {
   if (has("DEPTH_ZERO_SELF_SIGNED_CERT"))
     return {
       cause: "certificate",
-      message: `The certificate of ${host} is self-signed: name its file in NODE_EXTRA_CA_CERTS if it is yours, or have the operator get one of an authority.`,
+      message: `The certificate of ${host} is self-signed: pass its file with --cacert or in NODE_EXTRA_CA_CERTS if it is yours, or have the operator get one of an authority.`,
     };
   if (has("ERR_TLS_CERT_ALTNAME_INVALID", "HOSTNAME_MISMATCH"))
     return {
@@ -75,7 +75,7 @@ export const checkCertificate: Check = (evidence) => {
     };
   return {
     cause: "certificate",
-    message: `This machine does not trust the authority of ${host}'s certificate (${codes[0] ?? "unknown"}): name the authority's file in NODE_EXTRA_CA_CERTS, or have the operator send the whole chain.`,
+    message: `This machine does not trust the authority of ${host}'s certificate (${codes[0] ?? "unknown"}): pass the authority's file with --cacert or in NODE_EXTRA_CA_CERTS, or have the operator send the whole chain.`,
   };
 };
 

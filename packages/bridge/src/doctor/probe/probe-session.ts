@@ -1,6 +1,13 @@
 import { connect as connectTls } from "node:tls";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
-import { EXTENSION_ID, isInTime, parseHttpDate, sleep } from "@sluice/core/internal";
+import {
+  definedMembers,
+  EXTENSION_ID,
+  isInTime,
+  parseHttpDate,
+  sleep,
+} from "@sluice/core/internal";
+import { portOf, ruledOptions } from "@sluice/core/internal/node";
 import { Agent, request } from "undici";
 import {
   type Evidence,
@@ -64,6 +71,7 @@ async function readCertificate(endpoint: URL, signal: AbortSignal): Promise<Seen
         host,
         port,
         servername: nameFor(host),
+        ...lookupFor(endpoint),
         rejectUnauthorized: false,
       });
       socket.setTimeout(answerMs, () => socket.destroy(new Error("timeout")));
@@ -86,13 +94,20 @@ async function readCertificate(endpoint: URL, signal: AbortSignal): Promise<Seen
   };
 }
 
+/** Where the user says that the server is. A server that is not trusted is not shown the user's certificate. */
+function lookupFor(endpoint: URL): Pick<ReturnType<typeof ruledOptions>, "lookup"> {
+  const { lookup } = ruledOptions(endpoint.hostname, portOf(endpoint));
+  return definedMembers({ lookup });
+}
+
 /** An address is not a name (RFC 6066 section 3). */
 function nameFor(host: string): string {
   return /^[\d.]+$|:/.test(host) ? "" : host;
 }
 
 async function readTime(endpoint: URL, signal: AbortSignal): Promise<number | undefined> {
-  const dispatcher = new Agent({ connect: { rejectUnauthorized: false, timeout: answerMs } });
+  const connect = { rejectUnauthorized: false, timeout: answerMs, ...lookupFor(endpoint) };
+  const dispatcher = new Agent({ connect });
   try {
     const answer = await request(endpoint.origin, { dispatcher, signal, headersTimeout: answerMs });
     answer.body.on("error", () => {}).destroy();
