@@ -73,14 +73,16 @@ describe.skipIf(!hasBrowser)("the files page in a browser", () => {
     });
     page.on("request", (request) => {
       const url = request.url();
-      if (!url.startsWith(origin) && !/^(?:blob|data):/.test(url)) strays.push(url);
+      if (!url.startsWith(origin) && !/^(?:blob|data|chrome|chrome-extension):/.test(url))
+        strays.push(url);
     });
     await page.goto(origin + target);
   }
 
   async function preview(name: string): Promise<void> {
     await row(name).click();
-    const content = ":is(img, audio, pre, table), .notice:not(:text-is('Loading …'))";
+    const content =
+      ":is(img, audio, video, iframe, pre, table), .notice:not(:text-is('Loading …'))";
     await dialog().locator(`.body > ${content}`).first().waitFor();
   }
 
@@ -106,7 +108,11 @@ describe.skipIf(!hasBrowser)("the files page in a browser", () => {
     ["README.md", "pre", "# Files"],
     ["page.html", "pre", "<script>document.title = 'run'</script>"],
     ["accounts.csv", "table", "name\tamount\nMiller; Sons\t12\n<b>Bold</b>\t13"],
-    ["manual.pdf", "p", "The browser shows this document in a tab."],
+    ["dot.gif", "img", "1 px"],
+    ["dot.webp", "img", "1 px"],
+    ["clip.webm", "video", ""],
+    ["settings.json", "pre", `{ "theme": "dark" }`],
+    ["manual.pdf", "iframe", ""],
     ["backup.zip", "p", "There is no preview of this kind of file."],
   ])("%s is shown as %s, and runs nothing", async (name, tag, shown) => {
     await visit("/");
@@ -116,6 +122,32 @@ describe.skipIf(!hasBrowser)("the files page in a browser", () => {
     const seen = tag === "img" ? await page.evaluate(width) : await content.innerText();
     expect(seen).toContain(shown);
     expect(await page.title()).toBe("Shared files");
+  });
+
+  test("a document is shown by the viewer of the browser, and let go of with its preview", async () => {
+    await visit("/");
+    await preview("manual.pdf");
+    const viewers = () =>
+      page.frames().filter((frame) => frame.url().startsWith("chrome-extension:"));
+    await vi.waitFor(() => expect(viewers()).toHaveLength(1), 20_000);
+    await page.getByRole("button", { name: "Next file" }).click();
+    await dialog().locator("iframe").waitFor({ state: "detached" });
+    await vi.waitFor(() => expect(viewers()).toEqual([]), 20_000);
+  });
+
+  test("pictures are small in the list, and one that would fill the memory is not unpacked", async () => {
+    await visit("/");
+    const mark = (name: string) => page.locator("#files tr", { hasText: name }).locator(".mark");
+    for (const name of ["dot.gif", "dot.webp", "sunset.png"]) {
+      await mark(name).scrollIntoViewIfNeeded();
+      await mark(name).locator("canvas").waitFor();
+    }
+    // what the middle of the picture has, and not nothing
+    const middle = `[...document.querySelector("[data-name='sunset.png'] canvas").getContext("2d").getImageData(40, 28, 1, 1).data].join()`;
+    expect(await page.evaluate(middle)).toBe("89,89,89,255");
+    for (const name of ["bomb.png", "not a picture.png", "notes.txt"])
+      expect(await mark(name).locator("canvas").count()).toBe(0);
+    expect(await mark("bomb.png").textContent()).toBe("PNG");
   });
 
   test("a file that is gone is said to be gone, and loads when it is back", async () => {

@@ -231,6 +231,8 @@ function policyOf(nonce: string, origin: string): string {
     `connect-src 'self' ${origin}`,
     `img-src 'self' blob: ${origin}`,
     `media-src 'self' ${origin}`,
+    // a document in the browser's viewer
+    "frame-src blob:",
     `form-action 'self' ${origin}`,
     "frame-ancestors 'none'",
     "base-uri 'none'",

@@ -173,7 +173,8 @@ function fileRow({ name, uri, size, modified }: ListedFile): Html {
   const [open, get] = [linkOf({ open: uri }), linkOf({ download: uri })];
   const text = nameText(name);
   const time = modified?.toISOString();
-  return row`<tr role="row" data-name="${name}"${size !== undefined && row` data-size="${size}"`}><td role="cell"><a href="${open}"${name.length > longName && row` title="${text}"`}><span class="mark" aria-hidden="true">${extensionMark(name)}</span><span class="name">${nameHtml(name)}</span></a></td><td role="cell">${size !== undefined && sizeText(size)}</td><td role="cell">${time && row`<time datetime="${time}">${time.slice(0, 16).replace("T", " ")}</time>`}</td><td role="cell"><a class="get" href="${get}" download aria-label="Download ${text}"></a></td></tr>`;
+  const mark = extensionMark(name);
+  return row`<tr role="row" data-name="${name}"${size !== undefined && row` data-size="${size}"`}><td role="cell"><a href="${open}"${name.length > longName && row` title="${text}"`}><span class="mark" aria-hidden="true"${mark.length > 3 && row` data-long`}>${mark}</span><span class="name">${nameHtml(name)}</span></a></td><td role="cell">${size !== undefined && sizeText(size)}</td><td role="cell">${time && row`<time datetime="${time}">${time.slice(0, 16).replace("T", " ")}</time>`}</td><td role="cell"><a class="get" href="${get}" download aria-label="Download ${text}"></a></td></tr>`;
 }
 
 /** Address below the page, which is at the root of its server. */
