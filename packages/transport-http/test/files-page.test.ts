@@ -115,7 +115,7 @@ describe("names", () => {
     const html = await (await siteOf(true, { storage: createMemoryBackend(named) })("/")).text();
     const tags = [...html.matchAll(/<([a-z!][\w-]*)/gi)].map(([, tag]) => tag!.toLowerCase());
     const own =
-      "!doctype html head meta title link script body main header p span div h1 bdi label input table thead tr th tbody td a time footer";
+      "!doctype html head meta title link script body main header p span div h1 bdi label input table thead tr th tbody td a time footer code";
     expect(new Set(tags)).toEqual(new Set(own.split(" ")));
     expect(namesIn(html)).toHaveLength(hostileNames.length);
   });

@@ -88,11 +88,11 @@ class FilesPage {
     this.#settings = settings;
     this.#home = new URL("/", sluice.endpoint.url);
     const { host } = this.#home;
-    const { pathname } = new URL(sluice.endpoint.url);
+    const { href: endpoint, pathname } = new URL(sluice.endpoint.url);
     const [scriptUrl = "", styleUrl = "", iconUrl = ""] = assets.map(
       ({ name }) => pathname.replace(/\/$/, "") + assetsPath + name,
     );
-    this.#frame = { name: settings.name ?? host, host, scriptUrl, styleUrl, iconUrl };
+    this.#frame = { name: settings.name ?? host, host, endpoint, scriptUrl, styleUrl, iconUrl };
   }
 
   /** Shows a page for what fails; what the script asks for is a problem in JSON. */

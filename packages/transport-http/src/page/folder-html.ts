@@ -17,6 +17,8 @@ export interface PageFrame {
   readonly name: string;
   /** Host and port that people see in the address. */
   readonly host: string;
+  /** Address for MCP clients, which browsers that open it are led from. */
+  readonly endpoint: string;
   /** Lets script and style of this page in, and no other. */
   readonly nonce: string;
   readonly scriptUrl: string;
@@ -101,7 +103,7 @@ export function noticePage(frame: PageFrame, heading: string, sentence: string):
 }
 
 function documentHtml(
-  { nonce, scriptUrl, styleUrl, iconUrl }: PageFrame,
+  { nonce, scriptUrl, styleUrl, iconUrl, endpoint }: PageFrame,
   title: string,
   content: Html,
 ): string {
@@ -117,7 +119,10 @@ function documentHtml(
         <script type="module" src="${scriptUrl}" nonce="${nonce}"></script>
       </head>
       <body>
-        <main>${content}</main>
+        <main>
+          ${content}
+          <p class="soft address">Address for MCP clients: <code>${endpoint}</code></p>
+        </main>
       </body>
     </html> `.text;
 }
