@@ -128,7 +128,7 @@ export function admit(
 ): Admission {
   const path = readTarget(request.target);
   if (path === undefined) return { reply: problem(400) };
-  const { gate, url } = router;
+  const { gate } = router;
   const wrongHost = gate.refuseHost(request);
   if (wrongHost) return { reply: wrongHost };
   const route = router.routes(path);

@@ -192,7 +192,7 @@ export function createUploads(sluice: Pick<Sluice, "host">, options: UploadsOpti
         isServed = true;
         const slotAt = createUploadRoutes({ host, tokens, requests, services, pages }, base);
         const pageAt = createPageRoutes(
-          { host, pages, answering, closing, name: options.name },
+          { host, pages, answering, closing, siteName: options.name },
           base,
         );
         return (path) => slotAt(path) ?? pageAt(path);

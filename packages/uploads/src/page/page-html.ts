@@ -18,7 +18,7 @@ export function pageOf(page: OpenPage, site: PageSite): string {
   return page.phase === "open" ? questionPage(page, site) : settledPage(page);
 }
 
-function questionPage({ question, expiresAt }: UnansweredPage, { name, host }: PageSite): string {
+function questionPage({ question, expiresAt }: UnansweredPage, site: PageSite): string {
   const { message, requestedSchema } = question;
   const required = new Set(requestedSchema.required);
   const fields = Object.entries(requestedSchema.properties).map(([name, schema], n) =>
@@ -31,12 +31,12 @@ function questionPage({ question, expiresAt }: UnansweredPage, { name, host }: P
     }),
   );
   return documentOf(
-    `Send files to ${name ?? host}`,
+    `Send files to ${site.name ?? site.host}`,
     html`<form class="card" id="question" novalidate data-expires-at="${expiresAt}">
         <header>
           <p class="host">
             <span class="dot" aria-hidden="true"></span
-            >${name !== undefined && html`<bdi class="site">${name}</bdi> `}${host}
+            >${site.name !== undefined && html`<bdi class="site">${site.name}</bdi> `}${site.host}
           </p>
           <h1>Send files</h1>
           <p class="message" id="message"><bdi>${message}</bdi></p>

@@ -30,19 +30,19 @@ export function createPageRoutes(
     pages,
     answering,
     closing,
-    name,
+    siteName,
   }: {
     readonly host: Host;
     readonly pages: UploadPageStore;
     readonly answering: AnswerTaking;
     readonly closing: ShutdownStage;
     /** Of the server, for people. */
-    readonly name: string | undefined;
+    readonly siteName: string | undefined;
   },
   base: string,
 ): Routes {
   const { host: hostName, origin } = new URL(endpoint.url);
-  const site = { name, host: hostName };
+  const site = { name: siteName, host: hostName };
   const prefix = `${base}${pagesPath}`;
 
   function throttled(request: PlainRequest, error: unknown): Promise<unknown> {
