@@ -247,11 +247,55 @@ describe.skipIf(!hasBrowser)("the files page in a browser", () => {
     await vi.waitFor(async () => expect(await saved()).toBe("sent from the page"), 10_000);
   });
 
+  /** Drops files on the list, as from a folder of the system. */
+  async function drop(files: Readonly<Record<string, string>>): Promise<void> {
+    await page.evaluate(`(() => {
+      const dataTransfer = new DataTransfer();
+      for (const [name, text] of Object.entries(${JSON.stringify(files)}))
+        dataTransfer.items.add(new File([text], name, { type: "text/plain" }));
+      for (const kind of ["dragover", "drop"])
+        document.querySelector("#files").dispatchEvent(
+          new DragEvent(kind, { bubbles: true, cancelable: true, dataTransfer }),
+        );
+    })()`);
+  }
+
+  test("files that are dropped on the list are sent from a panel, and more of them until Done", async () => {
+    await visit("/");
+    await page.getByRole("searchbox").waitFor();
+    await drop({ "one.txt": "first", "two.txt": "second" });
+    const panel = page.frameLocator("#sending iframe");
+    const rows = panel.getByRole("listitem");
+    const sent = (name: string) => rows.filter({ hasText: name }).getByText("sent").waitFor();
+    await sent("one.txt");
+    await sent("two.txt");
+    await drop({ "three.txt": "third" });
+    await sent("three.txt");
+    expect(await page.locator("#sending").count()).toBe(1);
+    await panel.getByRole("button", { name: "Done" }).click();
+    await panel.getByRole("heading", { name: "All done" }).waitFor();
+    const saved = (name: string) => readFile(join(root, "inbox", name), "utf8");
+    for (const [name, text] of [
+      ["one.txt", "first"],
+      ["two.txt", "second"],
+      ["three.txt", "third"],
+    ])
+      await vi.waitFor(async () => expect(await saved(name!)).toBe(text), 10_000);
+    // the list is loaded anew, for they may be in it
+    await page.getByRole("button", { name: "Close: sending files" }).click();
+    await page.locator("#sending").waitFor({ state: "detached" });
+    await page.getByRole("searchbox").waitFor();
+  });
+
   test("another page can neither frame the page, nor read it, nor have a link made", async () => {
     const target = `${origin}/?open=files://local/notes.txt`;
+    const led = await fetch(`${origin}/`, { method: "POST", redirect: "manual" });
+    const uploadPage = led.headers.get("location")!;
     const other = createServer((_, response) => {
       response.setHeader("content-type", "text/html");
-      response.end(`<a href="${target}">click</a><iframe src="${origin}/"></iframe>`);
+      response.end(
+        `<a href="${target}">click</a><iframe src="${origin}/"></iframe><iframe src="${uploadPage}"></iframe>`,
+      );
     }).listen(0, "127.0.0.1");
     await once(other, "listening");
     const { port } = other.address() as AddressInfo;
@@ -268,7 +312,8 @@ describe.skipIf(!hasBrowser)("the files page in a browser", () => {
           url,
         );
       expect([await read(`${origin}/`), await read(target)]).toEqual(["refused", "refused"]);
-      expect(await foreign.frameLocator("iframe").locator("table").count()).toBe(0);
+      for (const at of [0, 1])
+        expect(await foreign.frameLocator("iframe").nth(at).locator("table, form").count()).toBe(0);
       const [response] = await Promise.all([
         foreign.waitForResponse((answer) => answer.url() === target),
         foreign.getByText("click").click(),

@@ -66,7 +66,7 @@ test("the page runs its own script, loads from its own server, and is framed by 
   const policy = one.headers.get("content-security-policy")!;
   const [nonce] = /'nonce-[^']+'/.exec(policy)!;
   expect(policy.replaceAll(nonce, "'nonce'")).toBe(
-    `default-src 'none'; script-src 'nonce'; style-src 'nonce'; connect-src 'self' ${origin}; img-src 'self' blob: ${origin}; media-src 'self' ${origin}; frame-src blob:; form-action 'self' ${origin}; frame-ancestors 'none'; base-uri 'none'; require-trusted-types-for 'script'; trusted-types 'none'`,
+    `default-src 'none'; script-src 'nonce'; style-src 'nonce'; connect-src 'self' ${origin}; img-src 'self' blob: ${origin}; media-src 'self' ${origin}; frame-src blob: 'self' ${origin}; form-action 'self' ${origin}; frame-ancestors 'none'; base-uri 'none'; require-trusted-types-for 'script'; trusted-types 'none'`,
   );
   expect(other.headers.get("content-security-policy")).not.toContain(nonce);
   expect(Object.fromEntries(one.headers)).toMatchObject({

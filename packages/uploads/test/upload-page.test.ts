@@ -64,7 +64,7 @@ test("script and style are what the files of the page compile to", { tags: "slow
   expect(compact === style, "run node packages/uploads/page/build.mjs").toBe(true);
 });
 
-test("the page may run and load what this server serves; no cache keeps it and no site frames it", async () => {
+test("the page may run and load what this server serves; no cache keeps it and no other site frames it", async () => {
   const { url } = await site.ask({ photo });
   const response = await fetch(url);
   expect(response.status).toBe(200);
@@ -72,7 +72,7 @@ test("the page may run and load what this server serves; no cache keeps it and n
     "content-type": "text/html; charset=utf-8",
     "cache-control": "private, no-store, no-transform",
     "content-security-policy":
-      "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'none'; frame-ancestors 'none'; base-uri 'none'",
+      "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'none'; frame-ancestors 'self'; base-uri 'none'",
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
     "referrer-policy": "no-referrer",

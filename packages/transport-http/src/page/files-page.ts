@@ -231,8 +231,8 @@ function policyOf(nonce: string, origin: string): string {
     `connect-src 'self' ${origin}`,
     `img-src 'self' blob: ${origin}`,
     `media-src 'self' ${origin}`,
-    // a document in the browser's viewer
-    "frame-src blob:",
+    // a document in the browser's viewer, and an upload page
+    `frame-src blob: 'self' ${origin}`,
     `form-action 'self' ${origin}`,
     "frame-ancestors 'none'",
     "base-uri 'none'",

@@ -52,7 +52,7 @@ export function folderPage(frame: PageFrame, view: FolderView, actions: FolderAc
       ${trail.length > 0 && trailHtml(trail, frame.name)}
       <div class="head">
         <h1>${nameHtml(name ?? frame.name)}</h1>
-        ${takesFiles && html`<form method="post" action="/"><button class="primary" type="submit">Send files</button></form>`}
+        ${takesFiles && html`<form id="send" method="post" action="/"><button class="primary" type="submit">Send files</button></form>`}
         ${archive !== undefined && html`<a class="button quiet" href="${linkOf({ download: archive })}" download>Download all</a>`}
       </div>
       <div class="find" id="find" hidden>

@@ -139,7 +139,8 @@ const policy = [
   "img-src 'self'",
   "connect-src 'self'",
   "form-action 'none'",
-  "frame-ancestors 'none'",
+  // the files page, which hands it files
+  "frame-ancestors 'self'",
   "base-uri 'none'",
 ].join("; ");
 
