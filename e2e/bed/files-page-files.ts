@@ -2,8 +2,8 @@ import { mkdir, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { crc32, deflateSync } from "node:zlib";
 
-/** A picture of one colour. */
-function png(width: number, height: number): Buffer {
+/** A picture of one colour; without colour a pixel is a bit. */
+function png(width: number, height: number, { isGrey = false } = {}): Buffer {
   const chunk = (type: string, data: Buffer): Buffer => {
     const body = Buffer.concat([Buffer.from(type), data]);
     const ends = Buffer.alloc(8);
@@ -14,12 +14,33 @@ function png(width: number, height: number): Buffer {
   const head = Buffer.alloc(13);
   head.writeUInt32BE(width, 0);
   head.writeUInt32BE(height, 4);
-  head.set([8, 2], 8);
-  const line = Buffer.concat([Buffer.alloc(1), Buffer.alloc(width * 3, 0x59)]);
+  head.set(isGrey ? [1, 0] : [8, 2], 8);
+  const lineBytes = isGrey ? Math.ceil(width / 8) : width * 3;
+  const line = Buffer.concat([Buffer.alloc(1), Buffer.alloc(lineBytes, 0x59)]);
   const pixels = deflateSync(Buffer.concat(Array.from({ length: height }, () => line)));
   const signature = Buffer.from("89504e470d0a1a0a", "hex");
   const chunks = [chunk("IHDR", head), chunk("IDAT", pixels), chunk("IEND", Buffer.alloc(0))];
   return Buffer.concat([signature, ...chunks]);
+}
+
+/** One page with two words. */
+function pdf(): string {
+  const text = "BT /F 24 Tf 40 100 Td (A manual) Tj ET";
+  const objects = [
+    "<</Type/Catalog/Pages 2 0 R>>",
+    "<</Type/Pages/Kids[3 0 R]/Count 1>>",
+    "<</Type/Page/Parent 2 0 R/MediaBox[0 0 300 200]/Contents 4 0 R/Resources<</Font<</F 5 0 R>>>>>>",
+    `<</Length ${text.length}>>stream\n${text}\nendstream`,
+    "<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>",
+  ];
+  let file = "%PDF-1.4\n";
+  const places = objects.map((object, at) => {
+    const place = file.length;
+    file += `${at + 1} 0 obj\n${object}\nendobj\n`;
+    return `${String(place).padStart(10, "0")} 00000 n \n`;
+  });
+  const table = `xref\n0 6\n0000000000 65535 f \n${places.join("")}`;
+  return `${file}${table}trailer<</Size 6/Root 1 0 R>>\nstartxref\n${file.length}\n%%EOF\n`;
 }
 
 /** A tenth of a second of silence. */
@@ -49,7 +70,14 @@ export const ordinaryFiles: Readonly<Record<string, string | Buffer>> = {
   "README.md": "# Files\n\n- one\n- two\n",
   "accounts.csv": `name;amount\n"Miller; Sons";12\n"<b>Bold</b>";13\n`,
   "chime.wav": wav(),
-  "manual.pdf": "%PDF-1.4\n%âãÏÓ\n1 0 obj<</Type/Catalog>>endobj\ntrailer<</Root 1 0 R>>\n%%EOF\n",
+  "dot.gif": Buffer.from("R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7", "base64"),
+  "dot.webp": Buffer.from("UklGRiIAAABXRUJQVlA4IBYAAAAwAQCdASoBAAEADsD+JaQAA3AAAAAA", "base64"),
+  "clip.webm": Buffer.from("GkXfo59ChoEBQveBAULygQRC84EIQoKEd2VibUKHgQRChYEC", "base64"),
+  "settings.json": `{ "theme": "dark" }\n`,
+  // 9 kB that unpack to 256 MB
+  "bomb.png": png(8_000, 8_000, { isGrey: true }),
+  "not a picture.png": "text",
+  "manual.pdf": pdf(),
   "backup.zip": Buffer.from("504b0506000000000000000000000000000000000000", "hex"),
   "page.html": "<script>document.title = 'run'</script>",
   "empty.txt": "",

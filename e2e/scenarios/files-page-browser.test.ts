@@ -73,14 +73,16 @@ describe.skipIf(!hasBrowser)("the files page in a browser", () => {
     });
     page.on("request", (request) => {
       const url = request.url();
-      if (!url.startsWith(origin) && !/^(?:blob|data):/.test(url)) strays.push(url);
+      if (!url.startsWith(origin) && !/^(?:blob|data|chrome|chrome-extension):/.test(url))
+        strays.push(url);
     });
     await page.goto(origin + target);
   }
 
   async function preview(name: string): Promise<void> {
     await row(name).click();
-    const content = ":is(img, audio, pre, table), .notice:not(:text-is('Loading …'))";
+    const content =
+      ":is(img, audio, video, iframe, pre, table), .notice:not(:text-is('Loading …'))";
     await dialog().locator(`.body > ${content}`).first().waitFor();
   }
 
@@ -106,7 +108,11 @@ describe.skipIf(!hasBrowser)("the files page in a browser", () => {
     ["README.md", "pre", "# Files"],
     ["page.html", "pre", "<script>document.title = 'run'</script>"],
     ["accounts.csv", "table", "name\tamount\nMiller; Sons\t12\n<b>Bold</b>\t13"],
-    ["manual.pdf", "p", "The browser shows this document in a tab."],
+    ["dot.gif", "img", "1 px"],
+    ["dot.webp", "img", "1 px"],
+    ["clip.webm", "video", ""],
+    ["settings.json", "pre", `{ "theme": "dark" }`],
+    ["manual.pdf", "iframe", ""],
     ["backup.zip", "p", "There is no preview of this kind of file."],
   ])("%s is shown as %s, and runs nothing", async (name, tag, shown) => {
     await visit("/");
@@ -116,6 +122,32 @@ describe.skipIf(!hasBrowser)("the files page in a browser", () => {
     const seen = tag === "img" ? await page.evaluate(width) : await content.innerText();
     expect(seen).toContain(shown);
     expect(await page.title()).toBe("Shared files");
+  });
+
+  test("a document is shown by the viewer of the browser, and let go of with its preview", async () => {
+    await visit("/");
+    await preview("manual.pdf");
+    const viewers = () =>
+      page.frames().filter((frame) => frame.url().startsWith("chrome-extension:"));
+    await vi.waitFor(() => expect(viewers()).toHaveLength(1), 20_000);
+    await page.getByRole("button", { name: "Next file" }).click();
+    await dialog().locator("iframe").waitFor({ state: "detached" });
+    await vi.waitFor(() => expect(viewers()).toEqual([]), 20_000);
+  });
+
+  test("pictures are small in the list, and one that would fill the memory is not unpacked", async () => {
+    await visit("/");
+    const mark = (name: string) => page.locator("#files tr", { hasText: name }).locator(".mark");
+    for (const name of ["dot.gif", "dot.webp", "sunset.png"]) {
+      await mark(name).scrollIntoViewIfNeeded();
+      await mark(name).locator("canvas").waitFor();
+    }
+    // what the middle of the picture has, and not nothing
+    const middle = `[...document.querySelector("[data-name='sunset.png'] canvas").getContext("2d").getImageData(40, 28, 1, 1).data].join()`;
+    expect(await page.evaluate(middle)).toBe("89,89,89,255");
+    for (const name of ["bomb.png", "not a picture.png", "notes.txt"])
+      expect(await mark(name).locator("canvas").count()).toBe(0);
+    expect(await mark("bomb.png").textContent()).toBe("PNG");
   });
 
   test("a file that is gone is said to be gone, and loads when it is back", async () => {
@@ -215,11 +247,55 @@ describe.skipIf(!hasBrowser)("the files page in a browser", () => {
     await vi.waitFor(async () => expect(await saved()).toBe("sent from the page"), 10_000);
   });
 
+  /** Drops files on the list, as from a folder of the system. */
+  async function drop(files: Readonly<Record<string, string>>): Promise<void> {
+    await page.evaluate(`(() => {
+      const dataTransfer = new DataTransfer();
+      for (const [name, text] of Object.entries(${JSON.stringify(files)}))
+        dataTransfer.items.add(new File([text], name, { type: "text/plain" }));
+      for (const kind of ["dragover", "drop"])
+        document.querySelector("#files").dispatchEvent(
+          new DragEvent(kind, { bubbles: true, cancelable: true, dataTransfer }),
+        );
+    })()`);
+  }
+
+  test("files that are dropped on the list are sent from a panel, and more of them until Done", async () => {
+    await visit("/");
+    await page.getByRole("searchbox").waitFor();
+    await drop({ "one.txt": "first", "two.txt": "second" });
+    const panel = page.frameLocator("#sending iframe");
+    const rows = panel.getByRole("listitem");
+    const sent = (name: string) => rows.filter({ hasText: name }).getByText("sent").waitFor();
+    await sent("one.txt");
+    await sent("two.txt");
+    await drop({ "three.txt": "third" });
+    await sent("three.txt");
+    expect(await page.locator("#sending").count()).toBe(1);
+    await panel.getByRole("button", { name: "Done" }).click();
+    await panel.getByRole("heading", { name: "All done" }).waitFor();
+    const saved = (name: string) => readFile(join(root, "inbox", name), "utf8");
+    for (const [name, text] of [
+      ["one.txt", "first"],
+      ["two.txt", "second"],
+      ["three.txt", "third"],
+    ])
+      await vi.waitFor(async () => expect(await saved(name!)).toBe(text), 10_000);
+    // the list is loaded anew, for they may be in it
+    await page.getByRole("button", { name: "Close: sending files" }).click();
+    await page.locator("#sending").waitFor({ state: "detached" });
+    await page.getByRole("searchbox").waitFor();
+  });
+
   test("another page can neither frame the page, nor read it, nor have a link made", async () => {
     const target = `${origin}/?open=files://local/notes.txt`;
+    const led = await fetch(`${origin}/`, { method: "POST", redirect: "manual" });
+    const uploadPage = led.headers.get("location")!;
     const other = createServer((_, response) => {
       response.setHeader("content-type", "text/html");
-      response.end(`<a href="${target}">click</a><iframe src="${origin}/"></iframe>`);
+      response.end(
+        `<a href="${target}">click</a><iframe src="${origin}/"></iframe><iframe src="${uploadPage}"></iframe>`,
+      );
     }).listen(0, "127.0.0.1");
     await once(other, "listening");
     const { port } = other.address() as AddressInfo;
@@ -236,7 +312,8 @@ describe.skipIf(!hasBrowser)("the files page in a browser", () => {
           url,
         );
       expect([await read(`${origin}/`), await read(target)]).toEqual(["refused", "refused"]);
-      expect(await foreign.frameLocator("iframe").locator("table").count()).toBe(0);
+      for (const at of [0, 1])
+        expect(await foreign.frameLocator("iframe").nth(at).locator("table, form").count()).toBe(0);
       const [response] = await Promise.all([
         foreign.waitForResponse((answer) => answer.url() === target),
         foreign.getByText("click").click(),

@@ -204,10 +204,11 @@ test.each([
   expect((await other.end()).stderr).not.toContain("in a browser");
 });
 
-test("the endpoint says in a browser where the list is, for serve, and its address alone for a bridge", async () => {
+test("the endpoint leads a browser to the list, for serve, and says its address for a bridge", async () => {
   const accept = "text/html,*/*;q=0.8";
   const own = await get("/mcp", { accept });
-  expect([own.status, linksOf(own.body)]).toEqual([200, [`${origin}/`]]);
+  expect([own.status, own.headers.location]).toEqual([302, `${origin}/`]);
+  expect((await get("/")).body).toContain(`<code>${served.url}</code>`);
   const bridge = await listenHere(["bridge", "--http", "--port", "0", served.url]);
   try {
     const other = await (await fetch(bridge.url, { headers: { accept } })).text();

@@ -1,6 +1,7 @@
 import { countText } from "../src/page/count-text.ts";
 import { announce, byId, make } from "./elements.ts";
 import { loadPage } from "./load.ts";
+import { Thumbnails } from "./thumbnails.ts";
 import { localTime } from "./times.ts";
 
 type SortKey = "name" | "size" | "time";
@@ -31,6 +32,7 @@ export class FileTable {
   readonly #table: HTMLTableElement;
   readonly #count = byId("count");
   readonly #empty = byId("empty");
+  readonly #thumbnails = new Thumbnails();
   #rows: Row[] = [];
   #shown: Row[] = [];
   #key: SortKey = "name";
@@ -43,6 +45,7 @@ export class FileTable {
     this.#table = table;
     this.#rows = rowsIn(table);
     this.#shown = this.#rows;
+    this.#thumbnails.watch(this.#rows.map(({ element }) => element));
     byId("zone").remove();
     for (const head of table.querySelectorAll<HTMLElement>("th[data-key]"))
       this.#makeSortable(head);
@@ -138,6 +141,7 @@ export class FileTable {
     for (let at = 0; at < rows.length; at += rowsOfPart) {
       const elements = rows.slice(at, at + rowsOfPart).map(({ element }) => element);
       this.#table.append(make("tbody", { role: "rowgroup" }, ...elements));
+      this.#thumbnails.watch(elements);
     }
   }
 

@@ -41,6 +41,11 @@ const sentences: Readonly<Record<number, string>> = {
   429: "Too many requests: wait a minute.",
 };
 
+/** The URI of the file that the link of a row opens. */
+export function uriOf(row: HTMLTableRowElement): string {
+  return new URL(row.querySelector("a")!.href).searchParams.get("open") ?? "";
+}
+
 /** The first bytes of a file, at most as many as asked for. */
 export async function loadStart(
   { url, size }: FileLink,

@@ -1,6 +1,7 @@
 import { byId } from "./elements.ts";
 import { FileTable } from "./file-table.ts";
 import { Preview } from "./preview.ts";
+import { acceptDrops } from "./send-panel.ts";
 
 function start(table: HTMLTableElement): void {
   const files = new FileTable(table);
@@ -60,3 +61,5 @@ function rowOf(target: EventTarget | null): HTMLTableRowElement | null {
 
 const table = document.querySelector<HTMLTableElement>("#files");
 if (table) start(table);
+const send = document.querySelector<HTMLFormElement>("#send");
+if (send) acceptDrops(send);

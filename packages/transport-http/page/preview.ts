@@ -1,7 +1,7 @@
 import { sizeText } from "@sluice/core/internal";
 import { csvLimits, csvRows } from "./csv.ts";
 import { announce, make } from "./elements.ts";
-import { loadStart, requestLink, type FileLink } from "./load.ts";
+import { loadStart, requestLink, uriOf, type FileLink } from "./load.ts";
 import { clockTime } from "./times.ts";
 
 /** Maximum bytes of a text that are shown. */
@@ -9,11 +9,15 @@ const maxTextBytes = 256 * 1024;
 /** A larger drawing is not shown: all of it would be in memory. */
 const maxDrawingBytes = 2 * 1024 * 1024;
 
+/** A larger document opens in a tab, which has no need to hold all of it. */
+const maxDocumentBytes = 32 * 1024 * 1024;
+
 /** What a file is shown as, by its media type; the first that fits. Pictures and media are what browsers show by themselves. */
 const kinds: readonly (readonly [RegExp, Show])[] = [
   [/^image\/svg\+xml/, showDrawing],
   [/^image\//, showPicture],
   [/^(?:video|audio)\//, showMedia],
+  [/^application\/pdf/, showDocument],
   [/^text\/(?:csv|tab-separated-values)/, showTable],
   [
     /^text\/|[/+](?:json|xml|yaml|toml)(?:$|;)|\/(?:javascript|x-sh|sql|x-yaml|x-ndjson)(?:$|;)/,
@@ -172,7 +176,7 @@ async function showPicture({ url }: FileLink): Promise<readonly Node[]> {
 
 /** As an image a drawing runs nothing and loads nothing; the server itself sends it only as octets. */
 async function showDrawing(link: FileLink, signal: AbortSignal): Promise<readonly Node[]> {
-  if ((link.size ?? Infinity) > maxDrawingBytes) return showNothing(link);
+  if ((link.size ?? Infinity) > maxDrawingBytes) return showNothing();
   const bytes = await loadStart(link, maxDrawingBytes, signal);
   const url = URL.createObjectURL(new Blob([bytes], { type: "image/svg+xml" }));
   try {
@@ -192,6 +196,16 @@ async function loaded(picture: HTMLImageElement): Promise<HTMLImageElement> {
 async function showMedia({ url, mimeType }: FileLink): Promise<readonly Node[]> {
   const tag = mimeType.startsWith("video/") ? "video" : "audio";
   return [make(tag, { src: url, controls: "", preload: "metadata" })];
+}
+
+/** The browser's viewer shows it from memory: links allow no frame. */
+async function showDocument(link: FileLink, signal: AbortSignal): Promise<readonly Node[]> {
+  const isShown = navigator.pdfViewerEnabled && (link.size ?? Infinity) <= maxDocumentBytes;
+  if (!isShown) return [notice("The browser shows this document in a tab.")];
+  const bytes = await loadStart(link, link.size!, signal);
+  const url = URL.createObjectURL(new Blob([bytes], { type: "application/pdf" }));
+  signal.addEventListener("abort", () => URL.revokeObjectURL(url), { once: true });
+  return [make("iframe", { src: url, title: "Document" })];
 }
 
 async function showText(link: FileLink, signal: AbortSignal): Promise<readonly Node[]> {
@@ -217,9 +231,7 @@ function cells(row: readonly string[], tag: "th" | "td"): HTMLElement[] {
   return row.map((text) => make(tag, attributes, make("bdi", {}, text)));
 }
 
-async function showNothing({ mimeType }: FileLink): Promise<readonly Node[]> {
-  if (mimeType.startsWith("application/pdf"))
-    return [notice("The browser shows this document in a tab.")];
+async function showNothing(): Promise<readonly Node[]> {
   return [notice("There is no preview of this kind of file.")];
 }
 
@@ -239,11 +251,6 @@ function decoderOf(mimeType: string): TextDecoder {
 
 function restNote({ size = Infinity }: FileLink): readonly Node[] {
   return size > maxTextBytes ? [notice(`The first ${sizeText(maxTextBytes)}.`)] : [];
-}
-
-/** The URI of the file that the link of a row opens. */
-function uriOf(row: HTMLTableRowElement): string {
-  return new URL(row.querySelector("a")!.href).searchParams.get("open") ?? "";
 }
 
 function notice(text: string): HTMLElement {

@@ -66,7 +66,7 @@ test("the page runs its own script, loads from its own server, and is framed by 
   const policy = one.headers.get("content-security-policy")!;
   const [nonce] = /'nonce-[^']+'/.exec(policy)!;
   expect(policy.replaceAll(nonce, "'nonce'")).toBe(
-    `default-src 'none'; script-src 'nonce'; style-src 'nonce'; connect-src 'self' ${origin}; img-src 'self' blob: ${origin}; media-src 'self' ${origin}; form-action 'self' ${origin}; frame-ancestors 'none'; base-uri 'none'; require-trusted-types-for 'script'; trusted-types 'none'`,
+    `default-src 'none'; script-src 'nonce'; style-src 'nonce'; connect-src 'self' ${origin}; img-src 'self' blob: ${origin}; media-src 'self' ${origin}; frame-src blob: 'self' ${origin}; form-action 'self' ${origin}; frame-ancestors 'none'; base-uri 'none'; require-trusted-types-for 'script'; trusted-types 'none'`,
   );
   expect(other.headers.get("content-security-policy")).not.toContain(nonce);
   expect(Object.fromEntries(one.headers)).toMatchObject({
@@ -115,7 +115,7 @@ describe("names", () => {
     const html = await (await siteOf(true, { storage: createMemoryBackend(named) })("/")).text();
     const tags = [...html.matchAll(/<([a-z!][\w-]*)/gi)].map(([, tag]) => tag!.toLowerCase());
     const own =
-      "!doctype html head meta title link script body main header p span div h1 bdi label input table thead tr th tbody td a time footer";
+      "!doctype html head meta title link script body main header p span div h1 bdi label input table thead tr th tbody td a time footer code";
     expect(new Set(tags)).toEqual(new Set(own.split(" ")));
     expect(namesIn(html)).toHaveLength(hostileNames.length);
   });

@@ -1,6 +1,7 @@
 import { endings } from "../src/page/page-endings.ts";
 import { announce, byId, make } from "../../transport-http/page/elements.ts";
 import { askPage, type PageStatus } from "./page-status.ts";
+import { tellPanel } from "./panel.ts";
 
 /** What to do when the time is over. */
 export const timeOver = "This link has expired. Go back to where you got it and ask for a new one.";
@@ -37,6 +38,7 @@ export function watchEnding(isOwn = true): void {
 
 function tellEnding({ phase }: PageStatus, isOwn: boolean): void {
   if (phase === "open") return;
+  tellPanel(phase);
   const { heading, sentence } =
     phase === "expired"
       ? {

@@ -13,6 +13,8 @@ export interface FileField {
   focus(): void;
   /** What its part of the answer is; `undefined` when there is none. */
   value(): AnsweredFile | readonly AnsweredFile[] | undefined;
+  /** Takes files as if they were picked. */
+  take(files: readonly File[]): void;
   /** Asks the server what is there and shows that. Rejects with `Interrupted` when it cannot say. */
   sync(): Promise<void>;
   /** Resolves when every file that was picked is listed. */
@@ -132,6 +134,7 @@ export function createFileField(
 
   return {
     name,
+    take,
     async sync() {
       await list.sync();
       isSeen();

@@ -1,5 +1,6 @@
 import { sizeText } from "@sluice/core/internal";
 import { announce, make, tell } from "../../transport-http/page/elements.ts";
+import { Pace, paceText } from "./pace.ts";
 import type { Source } from "./transfer.ts";
 import type { Upload } from "./upload.ts";
 import { failureText, stateText, type Terms } from "./words.ts";
@@ -57,6 +58,7 @@ export function createFileRow(
     if (text !== undefined) toggle.setAttribute("aria-label", `${text}: ${file.name}`);
   }
 
+  let pace = new Pace();
   // the first word on what was found there is said for all of them together
   let phase = act.isFound ? "found" : "";
   if (act.finding !== undefined) {
@@ -75,7 +77,10 @@ export function createFileRow(
       const share = file.size === 0 ? Number(state.phase === "done") : state.sent / file.size;
       progress.value = Math.round(share * 1_000) / 10;
       progress.hidden = state.phase === "done" || state.phase === "failed";
-      meta.textContent = stateText(file, state);
+      if (state.phase === "sending") pace.note(state.sent, performance.now());
+      else pace = new Pace();
+      const parts = [stateText(file, state), paceText(pace, file.size - state.sent)];
+      meta.textContent = parts.filter((part) => part !== "").join(" · ");
       tell(error, state.phase === "failed" ? failureText(state.error, file, terms) : undefined);
       if (state.phase === phase) return;
       const before = phase;

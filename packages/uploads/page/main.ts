@@ -2,6 +2,7 @@ import { announce, byId } from "../../transport-http/page/elements.ts";
 import { showEnding, timeOver, watchEnding } from "./ending.ts";
 import { createFileField } from "./file-field.ts";
 import { answerPage, askPage, type PageStatus } from "./page-status.ts";
+import { joinPanel } from "./panel.ts";
 import { createSendLimit } from "./upload.ts";
 import { createValueField } from "./value-field.ts";
 
@@ -153,6 +154,7 @@ function start(form: HTMLFormElement): void {
   for (const type of ["online", "focus", "pageshow"]) addEventListener(type, wake);
   for (const type of ["visibilitychange", "resume"]) document.addEventListener(type, wake);
 
+  joinPanel((picked) => files[0]?.take(picked));
   watchExpiry(expiresAt, expire);
   void (async () => {
     await look();

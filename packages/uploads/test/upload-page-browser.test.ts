@@ -184,6 +184,22 @@ describe.skipIf(!hasBrowser)("the upload page in a browser", () => {
     },
   );
 
+  test("what comes next is the loudest: to choose, then Done, then what to tell an assistant", async () => {
+    const asked = await open({ photo });
+    const colour = (element: string) =>
+      page.evaluate(`getComputedStyle(document.querySelector("${element}")).backgroundColor`);
+    const quiet = "rgba(0, 0, 0, 0)";
+    expect(await colour("#done")).toBe(quiet);
+    const loud = await colour(".choose");
+    expect(loud).not.toBe(quiet);
+    await choose("Photo", [named("a.png", png(1_000), "image/png")]);
+    await until("a.png", "sent");
+    expect([await colour("#done"), await colour(".choose")]).toEqual([loud, quiet]);
+    await page.getByRole("button", { name: "Done" }).click();
+    await page.getByText("tell it: “The files are sent.”").waitFor();
+    await answerOf(asked);
+  });
+
   test("sends what was picked, byte for byte, and says Done to the tool that waits", async () => {
     const asked = await open({ photo, papers, note: { type: "string", title: "Note" } });
     const [a, b, c] = [png(300_000), randomBytes(70_000), Buffer.alloc(0)];

@@ -400,7 +400,10 @@ describe.skipIf(!hasBrowser)("the upload page, loaded again", () => {
       // the same again is the same
       await pick(page, [files[2]!]);
       // the page also says it to screen readers, in a place of its own
-      await page.locator("#field-0-error").getByText("is here already and not sent again").waitFor();
+      await page
+        .locator("#field-0-error")
+        .getByText("is here already and not sent again")
+        .waitFor();
       await pressDone(page);
       await heading(page, "Almost done").waitFor({ timeout: patienceMs });
       const { content } = (await site.pages.answerOf(pageId)) as { content: { photo: object } };

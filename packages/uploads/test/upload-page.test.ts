@@ -64,7 +64,7 @@ test("script and style are what the files of the page compile to", { tags: "slow
   expect(compact === style, "run node packages/uploads/page/build.mjs").toBe(true);
 });
 
-test("the page may run and load what this server serves; no cache keeps it and no site frames it", async () => {
+test("the page may run and load what this server serves; no cache keeps it and no other site frames it", async () => {
   const { url } = await site.ask({ photo });
   const response = await fetch(url);
   expect(response.status).toBe(200);
@@ -72,7 +72,7 @@ test("the page may run and load what this server serves; no cache keeps it and n
     "content-type": "text/html; charset=utf-8",
     "cache-control": "private, no-store, no-transform",
     "content-security-policy":
-      "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; form-action 'none'; frame-ancestors 'none'; base-uri 'none'",
+      "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'none'; frame-ancestors 'self'; base-uri 'none'",
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
     "referrer-policy": "no-referrer",
@@ -87,17 +87,31 @@ test("an asset of the page has its hash as its name, and is cached for ever", as
   const { url } = await site.ask({ photo });
   const text = await (await fetch(url)).text();
   const paths = [...text.matchAll(/(?:href|src)="(assets\/[^"]+)"/g)].map(([, path]) => path!);
-  expect(paths).toHaveLength(2);
+  expect(paths).toHaveLength(3);
   for (const path of paths) {
-    expect(path).toMatch(/^assets\/page-[0-9a-f]{16}\.(?:css|js)$/);
+    expect(path).toMatch(/^assets\/page-[0-9a-f]{16}\.(?:css|js|svg)$/);
     const response = await fetch(new URL(path, url));
     expect(response.headers.get("cache-control")).toBe("public, max-age=31536000, immutable");
-    expect(response.headers.get("content-type")).toMatch(/^text\/(?:css|javascript); /);
-    expect((await response.text()).length).toBeGreaterThan(1_000);
+    expect(response.headers.get("content-type")).toMatch(
+      /^(?:text\/(?:css|javascript)|image\/svg\+xml); /,
+    );
+    expect((await response.text()).length).toBeGreaterThan(200);
     const head = await fetch(new URL(path, url), { method: "HEAD" });
-    expect(Number(head.headers.get("content-length"))).toBeGreaterThan(1_000);
+    expect(Number(head.headers.get("content-length"))).toBeGreaterThan(200);
     expect((await fetch(new URL(`${path}x`, url))).status).toBe(404);
   }
+});
+
+test("the page has the name of its server if it has one, as text, and always its host", async () => {
+  await using other = await startPageSite({ uploads: { name: "Team & <b>friends</b>" } });
+  const pageOf = async (shown: PageSite) => (await fetch((await shown.ask({ photo })).url)).text();
+  const named = await pageOf(other);
+  expect(named).toContain("<title>Send files to Team &amp; &lt;b&gt;friends&lt;/b&gt;</title>");
+  expect(named).toContain(`<bdi class="site">Team &amp; &lt;b&gt;friends&lt;/b&gt;</bdi>`);
+  expect(named).toContain(new URL(other.origin).host);
+  const plain = await pageOf(site);
+  expect(plain).toContain(`<title>Send files to ${new URL(site.origin).host}</title>`);
+  expect(plain).not.toContain('<bdi class="site">');
 });
 
 const hostile = [

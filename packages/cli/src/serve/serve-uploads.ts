@@ -1,5 +1,5 @@
 import { lstat, mkdtemp, readdir, rm, utimes } from "node:fs/promises";
-import { basename, join } from "node:path";
+import { basename, join, resolve } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import {
   ProtocolError,
@@ -67,6 +67,7 @@ export async function openServedUploads(
   const uploads = createUploads(sluice, {
     storage: createFsBackend({ root: waitingFolder.path, writable: true }),
     scan: "none",
+    name: basename(resolve(folder)),
     maxBytes,
     ...definedMembers({ maxStepBytes }),
     limits: uploadLimits(maxBytes),

@@ -91,7 +91,8 @@ export interface Handler extends SluiceHandler {
 
 /**
  * Makes the fetch-shaped handler of a whole server: JSON-RPC, `resources/stream`, downloads, links and uploads. `toNodeHandler`
- * puts it on `node:http`; elsewhere call its `fetch`. A browser that opens the endpoint gets a page with its address for clients.
+ * puts it on `node:http`; elsewhere call its `fetch`. A browser that opens the endpoint is led to the files page, or else gets a page
+ * with the address for clients.
  *
  * ```ts
  * const handler = createHandler({ sluice, create: () => sluice.attach(new McpServer(info)), uploads });

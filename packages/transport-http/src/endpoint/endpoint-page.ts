@@ -15,9 +15,8 @@ export function isVisit({ method, header }: AcceptingRequest): boolean {
   );
 }
 
-/** Says in a browser what the address of an endpoint is for, and where its page is, if it has one. */
-export function endpointPage(endpoint: string, pageUrl: string | undefined): Reply {
-  const link = pageUrl && html` <p>Its files: <a href="${pageUrl}">${pageUrl}</a></p>`;
+/** Says in a browser what the address of an endpoint is for. */
+export function endpointPage(endpoint: string): Reply {
   const { text } = html`<!doctype html>
     <html lang="en">
       <meta charset="utf-8" />
@@ -26,7 +25,6 @@ export function endpointPage(endpoint: string, pageUrl: string | undefined): Rep
         This address is for MCP clients, not for browsers. Add it to your client:
         <code>${endpoint}</code>
       </p>
-      ${link}
     </html> `;
   const reply = pageReply(text, policy);
   return { ...reply, headers: [...reply.headers, "Vary", "Accept"] };

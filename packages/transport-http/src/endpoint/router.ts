@@ -120,7 +120,7 @@ export type Admission =
 
 /**
  * Looks at target, `Host` and `Origin`, before anything else does. A target that is malformed is 400, a wrong host 421, a
- * wrong origin 403, and what names no route 404. A browser that opens the endpoint gets a page about it. Answers `OPTIONS` where a route says what pages may do.
+ * wrong origin 403, and what names no route 404. A browser that opens the endpoint is led to the page for people, or gets one about it. Answers `OPTIONS` where a route says what pages may do.
  */
 export function admit(
   router: EndpointRouter,
@@ -128,7 +128,7 @@ export function admit(
 ): Admission {
   const path = readTarget(request.target);
   if (path === undefined) return { reply: problem(400) };
-  const { gate, url } = router;
+  const { gate } = router;
   const wrongHost = gate.refuseHost(request);
   if (wrongHost) return { reply: wrongHost };
   const route = router.routes(path);
@@ -138,7 +138,7 @@ export function admit(
   const wrongOrigin = isPublic ? undefined : gate.refuseOrigin(request);
   if (wrongOrigin) return { reply: wrongOrigin };
   if (!route) return { reply: problem(404) };
-  if (route.kind === "mcp" && isVisit(request)) return { reply: endpointPage(url, pageOf(router)) };
+  if (route.kind === "mcp" && isVisit(request)) return { reply: visitReply(router) };
   if (!terms) return { route, cors: [] };
   const corsHeaders = isPublic ? publicCorsHeaders : gate.corsHeaders(request);
   const isOpen = corsHeaders.length > 0;
@@ -151,9 +151,11 @@ export function admit(
   return { route, cors };
 }
 
-/** The page for people at the root, if there is one. */
-function pageOf({ url, routes }: EndpointRouter): string | undefined {
-  return routes("/")?.kind === "page" ? new URL("/", url).href : undefined;
+/** Leads to the page for people at the root if there is one. */
+function visitReply({ url, routes }: EndpointRouter): Reply {
+  if (routes("/")?.kind !== "page") return endpointPage(url);
+  const headers = ["Location", new URL("/", url).href, "Content-Length", "0", "Vary", "Accept"];
+  return { status: 302, headers: [...headers, "Cache-Control", "private, no-store"], text: "" };
 }
 
 /** A reply with further headers, names and values in turn. */

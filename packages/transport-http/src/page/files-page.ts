@@ -88,11 +88,11 @@ class FilesPage {
     this.#settings = settings;
     this.#home = new URL("/", sluice.endpoint.url);
     const { host } = this.#home;
-    const { pathname } = new URL(sluice.endpoint.url);
+    const { href: endpoint, pathname } = new URL(sluice.endpoint.url);
     const [scriptUrl = "", styleUrl = "", iconUrl = ""] = assets.map(
       ({ name }) => pathname.replace(/\/$/, "") + assetsPath + name,
     );
-    this.#frame = { name: settings.name ?? host, host, scriptUrl, styleUrl, iconUrl };
+    this.#frame = { name: settings.name ?? host, host, endpoint, scriptUrl, styleUrl, iconUrl };
   }
 
   /** Shows a page for what fails; what the script asks for is a problem in JSON. */
@@ -231,6 +231,8 @@ function policyOf(nonce: string, origin: string): string {
     `connect-src 'self' ${origin}`,
     `img-src 'self' blob: ${origin}`,
     `media-src 'self' ${origin}`,
+    // a document in the browser's viewer, and an upload page
+    `frame-src blob: 'self' ${origin}`,
     `form-action 'self' ${origin}`,
     "frame-ancestors 'none'",
     "base-uri 'none'",

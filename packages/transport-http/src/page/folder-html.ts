@@ -17,6 +17,8 @@ export interface PageFrame {
   readonly name: string;
   /** Host and port that people see in the address. */
   readonly host: string;
+  /** Address for MCP clients, which browsers that open it are led from. */
+  readonly endpoint: string;
   /** Lets script and style of this page in, and no other. */
   readonly nonce: string;
   readonly scriptUrl: string;
@@ -50,7 +52,7 @@ export function folderPage(frame: PageFrame, view: FolderView, actions: FolderAc
       ${trail.length > 0 && trailHtml(trail, frame.name)}
       <div class="head">
         <h1>${nameHtml(name ?? frame.name)}</h1>
-        ${takesFiles && html`<form method="post" action="/"><button class="primary" type="submit">Send files</button></form>`}
+        ${takesFiles && html`<form id="send" method="post" action="/"><button class="primary" type="submit">Send files</button></form>`}
         ${archive !== undefined && html`<a class="button quiet" href="${linkOf({ download: archive })}" download>Download all</a>`}
       </div>
       <div class="find" id="find" hidden>
@@ -101,7 +103,7 @@ export function noticePage(frame: PageFrame, heading: string, sentence: string):
 }
 
 function documentHtml(
-  { nonce, scriptUrl, styleUrl, iconUrl }: PageFrame,
+  { nonce, scriptUrl, styleUrl, iconUrl, endpoint }: PageFrame,
   title: string,
   content: Html,
 ): string {
@@ -117,7 +119,10 @@ function documentHtml(
         <script type="module" src="${scriptUrl}" nonce="${nonce}"></script>
       </head>
       <body>
-        <main>${content}</main>
+        <main>
+          ${content}
+          <p class="soft address">Address for MCP clients: <code>${endpoint}</code></p>
+        </main>
       </body>
     </html> `.text;
 }
@@ -173,7 +178,8 @@ function fileRow({ name, uri, size, modified }: ListedFile): Html {
   const [open, get] = [linkOf({ open: uri }), linkOf({ download: uri })];
   const text = nameText(name);
   const time = modified?.toISOString();
-  return row`<tr role="row" data-name="${name}"${size !== undefined && row` data-size="${size}"`}><td role="cell"><a href="${open}"${name.length > longName && row` title="${text}"`}><span class="mark" aria-hidden="true">${extensionMark(name)}</span><span class="name">${nameHtml(name)}</span></a></td><td role="cell">${size !== undefined && sizeText(size)}</td><td role="cell">${time && row`<time datetime="${time}">${time.slice(0, 16).replace("T", " ")}</time>`}</td><td role="cell"><a class="get" href="${get}" download aria-label="Download ${text}"></a></td></tr>`;
+  const mark = extensionMark(name);
+  return row`<tr role="row" data-name="${name}"${size !== undefined && row` data-size="${size}"`}><td role="cell"><a href="${open}"${name.length > longName && row` title="${text}"`}><span class="mark" aria-hidden="true"${mark.length > 3 && row` data-long`}>${mark}</span><span class="name">${nameHtml(name)}</span></a></td><td role="cell">${size !== undefined && sizeText(size)}</td><td role="cell">${time && row`<time datetime="${time}">${time.slice(0, 16).replace("T", " ")}</time>`}</td><td role="cell"><a class="get" href="${get}" download aria-label="Download ${text}"></a></td></tr>`;
 }
 
 /** Address below the page, which is at the root of its server. */

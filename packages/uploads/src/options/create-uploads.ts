@@ -191,7 +191,10 @@ export function createUploads(sluice: Pick<Sluice, "host">, options: UploadsOpti
       routes(base) {
         isServed = true;
         const slotAt = createUploadRoutes({ host, tokens, requests, services, pages }, base);
-        const pageAt = createPageRoutes({ host, pages, answering, closing }, base);
+        const pageAt = createPageRoutes(
+          { host, pages, answering, closing, siteName: options.name },
+          base,
+        );
         return (path) => slotAt(path) ?? pageAt(path);
       },
     },

@@ -13,6 +13,8 @@ export interface UploadsOptions {
   readonly storage: WritableBackend;
   /** Looks into each file before a tool may read it. `"none"`: files are used as they came, with `scan: "unscanned"`. */
   readonly scan: Scan | "none";
+  /** Name of the server on its upload pages, before host and port of its endpoint. Default: only these. */
+  readonly name?: string;
   /** Shared by all processes over the same storage; they stay the caller's. Default: those of the Sluice. */
   readonly stores?: Pick<Stores, "uploads">;
   /** Largest file, in bytes, whatever a slot says. Default 100 MiB. */
@@ -97,6 +99,7 @@ function isShared({ shared }: { readonly shared?: boolean }): boolean {
 const optionNames: Readonly<Record<keyof UploadsOptions, true>> = {
   storage: true,
   scan: true,
+  name: true,
   stores: true,
   maxBytes: true,
   maxStepBytes: true,

@@ -17,7 +17,7 @@ export const endings: { readonly [Phase in "answered" | PageOutcome]: PageEnding
   answered: {
     heading: "Almost done",
     sentence:
-      "Your files have arrived and wait to be taken. Go back to where you got this link; this page says when they were taken.",
+      "Your files have arrived. Go back to where you got this link; if an assistant gave it to you, tell it: “The files are sent.” This page says when they were taken.",
   },
   accepted: {
     heading: "All done",

@@ -5,12 +5,20 @@ import { fieldHtml } from "./field-html.ts";
 import { endings } from "./page-endings.ts";
 import type { OpenPage, UnansweredPage, SettledPage } from "./upload-pages.ts";
 
-/** The page of a question, or what became of it. `host` is where the files go. */
-export function pageOf(page: OpenPage, host: string): string {
-  return page.phase === "open" ? questionPage(page, host) : settledPage(page);
+/** Where the files go, for people. */
+export interface PageSite {
+  /** Of the server; absent if it has none. */
+  readonly name: string | undefined;
+  /** Host and port of its endpoint. */
+  readonly host: string;
 }
 
-function questionPage({ question, expiresAt }: UnansweredPage, host: string): string {
+/** The page of a question, or what became of it. */
+export function pageOf(page: OpenPage, site: PageSite): string {
+  return page.phase === "open" ? questionPage(page, site) : settledPage(page);
+}
+
+function questionPage({ question, expiresAt }: UnansweredPage, site: PageSite): string {
   const { message, requestedSchema } = question;
   const required = new Set(requestedSchema.required);
   const fields = Object.entries(requestedSchema.properties).map(([name, schema], n) =>
@@ -23,10 +31,13 @@ function questionPage({ question, expiresAt }: UnansweredPage, host: string): st
     }),
   );
   return documentOf(
-    `Send files to ${host}`,
+    `Send files to ${site.name ?? site.host}`,
     html`<form class="card" id="question" novalidate data-expires-at="${expiresAt}">
         <header>
-          <p class="host"><span class="dot" aria-hidden="true"></span>${host}</p>
+          <p class="host">
+            <span class="dot" aria-hidden="true"></span
+            >${site.name !== undefined && html`<bdi class="site">${site.name}</bdi> `}${site.host}
+          </p>
           <h1>Send files</h1>
           <p class="message" id="message"><bdi>${message}</bdi></p>
         </header>
@@ -52,7 +63,7 @@ function questionPage({ question, expiresAt }: UnansweredPage, host: string): st
 }
 
 /** The script goes on with it while the tool has not said how it ended. */
-function settledPage({ phase }: SettledPage): string {
+export function settledPage({ phase }: SettledPage): string {
   const { heading, sentence } = endings[phase];
   return documentOf(
     heading,
@@ -111,6 +122,7 @@ function documentOf(title: string, content: Html): string {
         <meta name="color-scheme" content="light dark" />
         <meta name="robots" content="noindex, nofollow" />
         <title>${title}</title>
+        <link rel="icon" type="image/svg+xml" href="${pageAssets.icon.path}" />
         <link rel="stylesheet" href="${pageAssets.style.path}" />
         <script type="module" src="${pageAssets.script.path}"></script>
       </head>
@@ -124,9 +136,11 @@ const policy = [
   "default-src 'none'",
   "script-src 'self'",
   "style-src 'self'",
+  "img-src 'self'",
   "connect-src 'self'",
   "form-action 'none'",
-  "frame-ancestors 'none'",
+  // the files page, which hands it files
+  "frame-ancestors 'self'",
   "base-uri 'none'",
 ].join("; ");
 
@@ -158,10 +172,15 @@ interface Asset extends PageAsset {
   readonly path: string;
 }
 
+/** An arrow into a tray. */
+const icon =
+  '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><rect width="16" height="16" rx="4" fill="#2550d6"/><path d="M8 10V3.8M5.2 6.4 8 3.6l2.8 2.8M4 9.5v2A1.5 1.5 0 0 0 5.5 13h5a1.5 1.5 0 0 0 1.5-1.5v-2" fill="none" stroke="#fff" stroke-width="1.5" stroke-linecap="round" stroke-linejoin="round"/></svg>';
+
 /** The files that the page loads. */
-export const pageAssets: { readonly script: Asset; readonly style: Asset } = {
+export const pageAssets: Readonly<Record<"script" | "style" | "icon", Asset>> = {
   script: assetOf(pageAsset("js", script)),
   style: assetOf(pageAsset("css", style)),
+  icon: assetOf(pageAsset("svg", icon)),
 };
 
 function assetOf(asset: PageAsset): Asset {

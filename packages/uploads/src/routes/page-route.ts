@@ -4,7 +4,7 @@ import { type Host, problem, type Reply } from "@sluice/server/internal";
 import type { PlainRequest, Routes } from "@sluice/transport-http";
 import { z } from "zod/v4";
 import { questionOf } from "../elicitation/fields.ts";
-import { failurePage, pageAssets, pageHeaders, pageOf } from "../page/page-html.ts";
+import { failurePage, pageAssets, pageHeaders, pageOf, settledPage } from "../page/page-html.ts";
 import { takeAnswer, type AnswerTaking } from "../page/take-answer.ts";
 import {
   pagesPath,
@@ -30,15 +30,19 @@ export function createPageRoutes(
     pages,
     answering,
     closing,
+    siteName,
   }: {
     readonly host: Host;
     readonly pages: UploadPageStore;
     readonly answering: AnswerTaking;
     readonly closing: ShutdownStage;
+    /** Of the server, for people. */
+    readonly siteName: string | undefined;
   },
   base: string,
 ): Routes {
   const { host: hostName, origin } = new URL(endpoint.url);
+  const site = { name: siteName, host: hostName };
   const prefix = `${base}${pagesPath}`;
 
   function throttled(request: PlainRequest, error: unknown): Promise<unknown> {
@@ -50,7 +54,7 @@ export function createPageRoutes(
   async function show(request: PlainRequest, token: string): Promise<Reply> {
     try {
       const page = await pages.open(token);
-      return htmlReply(request.method, { status: 200, text: pageOf(page, hostName) });
+      return htmlReply(request.method, { status: 200, text: pageOf(page, site) });
     } catch (error) {
       const reportedError = await throttled(request, error);
       const reply = failureReply(request.method, reportedError);
@@ -221,17 +225,15 @@ function tooLong(): SluiceError {
 
 /**
  * Answers a browser that opens the URL of a slot: leads to the upload page of the slot, which has the slot's id. It is
- * that of its question, or one that asks for its files. `hostName` is for the user to read.
+ * that of its question, or one that asks for its files.
  */
 export async function showSlotPage(
   {
     pages,
     storage,
-    hostName,
   }: {
     readonly pages: UploadPageStore;
     readonly storage: UploadStorage;
-    readonly hostName: string;
   },
   slot: OpenSlot,
   slotUrl: string,
@@ -243,7 +245,7 @@ export async function showSlotPage(
   const { phase, places } = await readState(storage, uploadId, signal);
   if (phase === "confirmed") {
     const outcome = { phase: places.length > 0 ? "accepted" : "cancelled" } as const;
-    return htmlReply("GET", { status: 200, text: pageOf(outcome, hostName) });
+    return htmlReply("GET", { status: 200, text: settledPage(outcome) });
   }
   try {
     return seeOther(await pages.pageUrl(questionOfSlot(slot, slotUrl)));

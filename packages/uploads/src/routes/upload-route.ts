@@ -43,7 +43,7 @@ export function createUploadRoutes(
   base: string,
 ): Routes {
   const { storage } = services;
-  const pageParts = { pages, storage, hostName: new URL(host.endpoint.url).host };
+  const pageParts = { pages, storage };
 
   async function answer(request: PlainRequest, { path, rest }: SlotAddress): Promise<Reply> {
     const [token = "", segment, ...more] = rest.split("/");
