@@ -171,6 +171,7 @@ export function commandLine(signal: AbortSignal, install?: InstallTarget): Comma
       new Option("--server-token <token>", "token for the server").env("SLUICE_SERVER_TOKEN"),
     )
     .addOption(tokenOption("the same; with --http: token that every request of a host must carry"))
+    .option("--print-config", "print configuration for MCP hosts and exit")
     .action(async (server: string[], options: Omit<BridgeCommandOptions, "signal">) => {
       const { bridgeCommand } = await load(import("./bridge-command.ts"));
       const serverToken = readToken(options.serverToken);
