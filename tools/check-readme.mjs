@@ -109,7 +109,7 @@ async function paste({ steps, serving }, folder) {
 
 if (isMain(import.meta.url)) {
   const markdown = readFileSync(join(root, "README.md"), "utf8");
-  const steps = readSteps(markdown, "## Add it to a server", "## What you get");
+  const steps = readSteps(markdown, "## Add it to your server", "## Run it for your company");
   const findings = lint(steps);
   for (const finding of findings) console.error(`README: ${finding}`);
   if (findings.length > 0) process.exit(1);

@@ -118,6 +118,7 @@ const tasks = {
     run(process.execPath, "tools/manifests.mjs", "--check");
     run(process.execPath, "tools/check-workflows.mjs");
     run(process.execPath, "tools/options-reference.mjs", "--check");
+    run(process.execPath, "tools/llms-text.mjs", "--check");
     run(process.execPath, "tools/check-exports.mjs");
     run(process.execPath, "tools/check-regexps.mjs");
     pnpm("exec", "turbo", "run", "build", "check:package", "--output-logs=errors-only");

@@ -7,7 +7,7 @@ import { folderOf, withDependencies } from "../pack.mjs";
 
 const markdown = readFileSync(new URL("../../README.md", import.meta.url), "utf8");
 const findingsOf = (text) =>
-  lint(readSteps(text, "## Add it to a server", "## What you get")).join("\n");
+  lint(readSteps(text, "## Add it to your server", "## Run it for your company")).join("\n");
 
 test("the README's lines have one port, one base, and install what they import", () => {
   expect(findingsOf(markdown)).toBe("");
@@ -40,6 +40,22 @@ test("the README has the two commands that need no installation", () => {
     `npx sluice get http://127.0.0.1:2532/mcp files://local/${name} -o ${copies}`,
   );
   expect(() => npxLines(markdown.replaceAll("npx sluice get", "sluice get"))).toThrow("no lines");
+});
+
+test("the figures of the README are those of the performance page", () => {
+  const page = readFileSync(
+    new URL("../../docs/reference/performance.md", import.meta.url),
+    "utf8",
+  );
+  const row = /^\| base64 200 MiB .*$/m.exec(page)[0].split("|").slice(4, 6);
+  const peaks = row.map((cell) => Number.parseFloat(cell));
+  const [, faster] = /^- 200 MiB, times as fast: ([\d.]+)/m.exec(page);
+  expect(markdown).toContain("200 MiB take more than 1 GiB of memory at each end");
+  expect(Math.min(...peaks)).toBeGreaterThan(1_024);
+  expect(markdown).toContain("400 MiB fail");
+  expect(page).toContain("| base64 400 MiB (fails:");
+  expect(markdown).toContain("[more than 10 times as fast]");
+  expect(Number(faster)).toBeGreaterThan(10);
 });
 
 test("packages are packed with those that they need, each once", () => {

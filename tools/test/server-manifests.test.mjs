@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { packageManifest } from "../pack.mjs";
+import { startOf } from "../pack-desktop.mjs";
 
 const read = (path) => JSON.parse(readFileSync(path, "utf8"));
 const command = packageManifest("sluice");
@@ -30,4 +31,12 @@ test("the bundle for Claude Desktop starts the command of the package, over stdi
     command.version,
     command.engines.node,
   ]);
+});
+
+test("the bundle's command is filled in as Claude Desktop does it", () => {
+  const values = { __dirname: "/bundle", "user_config.folder": "/Users/me/My files" };
+  const { command: started, args } = startOf(bundle, values);
+  expect([started, args[0]]).toEqual(["node", `/bundle/${bundle.server.entry_point}`]);
+  expect(args.slice(1)).toEqual(["serve", "/Users/me/My files", "--stdio"]);
+  expect(() => startOf(bundle, { __dirname: "/bundle" })).toThrow("user_config.folder");
 });

@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
@@ -176,6 +177,26 @@ test(
     await client.close();
   },
 );
+
+test("sluice bridge --print-config has whole paths and no token, and writes nothing", async () => {
+  const saved = join(root, "saved");
+  const words = ["https://mcp.acme.com/mcp", "--save-to", saved, "--token", "correct-horse"];
+  const { status, stdout } = await runHere(["bridge", ...words, "--print-config"]);
+  expect([status, stdout.includes("correct-horse")]).toEqual([0, false]);
+  const found = blocksOf(stdout);
+  const { args } = JSON.parse(found["Claude Desktop"]!).mcpServers.files;
+  expect(args.slice(-4)).toEqual(["bridge", "--save-to", saved, "https://mcp.acme.com/mcp"]);
+  expect(Object.keys(found)).toEqual([
+    "Claude Desktop",
+    "Claude Code",
+    "VS Code",
+    "Cursor",
+    "Codex",
+  ]);
+  expect(existsSync(saved)).toBe(false);
+  const http = await runHere(["bridge", "https://mcp.acme.com/mcp", "--http", "--print-config"]);
+  expect([http.status, http.stdout]).toEqual([2, ""]);
+});
 
 test("settings for a port that is another one each time are a usage error", async () => {
   const { status, stdout, stderr } = await runHere([

@@ -47,6 +47,8 @@ export interface BridgeCommandOptions extends NetworkOptions {
   readonly allowAnonymous?: boolean;
   /** Web origins whose pages may use the bridge. Default: its own. */
   readonly origin?: readonly string[];
+  /** Only print the configuration for hosts. */
+  readonly printConfig?: boolean;
   /** Ends the bridge. */
   readonly signal: AbortSignal;
 }

@@ -168,7 +168,8 @@ export function commandLine(signal: AbortSignal, install?: InstallTarget): Comma
     .addOption(
       new Option("--server-token <token>", "token for the server").env("SLUICE_SERVER_TOKEN"),
     )
-    .addOption(tokenOption("the same; with --http: token that every request of a host must carry"));
+    .addOption(tokenOption("the same; with --http: token that every request of a host must carry"))
+    .option("--print-config", "print configuration for MCP hosts and exit");
   for (const option of networkOptions()) bridge.addOption(option);
   bridge.action(async (server: string[], options: Omit<BridgeCommandOptions, "signal">) => {
     const { bridgeCommand } = await load(import("./bridge-command.ts"));

@@ -22,7 +22,16 @@ export function formatHostConfig(
   file: string | undefined,
 ): string {
   const command = stdioCommand(source, options, file);
-  const reach = options.stdio ? command : httpReach(options);
+  const config = formatReach(command, options.stdio ? command : httpReach(options));
+  return [config, ...credentialsNote(source)].join("\n\n");
+}
+
+/** What to write into the settings of five hosts, for a server that each of them starts over stdio. */
+export function formatCommandConfig(command: StartCommand): string {
+  return formatReach(command, command);
+}
+
+function formatReach(command: StartCommand, reach: Reach): string {
   return [
     // its settings file takes commands only
     block("Claude Desktop: claude_desktop_config.json", json({ mcpServers: { [name]: command } })),
@@ -30,7 +39,6 @@ export function formatHostConfig(
     block("VS Code: .vscode/mcp.json", vsCode(reach)),
     block("Cursor: ~/.cursor/mcp.json", cursor(reach)),
     block("Codex: ~/.codex/config.toml", codex(reach)),
-    ...credentialsNote(source),
   ].join("\n\n");
 }
 
