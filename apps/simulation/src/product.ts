@@ -7,6 +7,7 @@ export { withResumableFetch } from "@sluice/resume/client";
 export { createSluice } from "@sluice/server";
 export { createRedisStores } from "@sluice/state-redis";
 export { createMemoryBackend } from "@sluice/storage";
+export { createFsBackend, removeAbandonedWrites } from "@sluice/storage-fs";
 export { createHandler } from "@sluice/transport-http";
 export { createUploads } from "@sluice/uploads";
 export { httpExchange } from "../../../packages/client/src/net/node/http-exchange.ts";

@@ -1,4 +1,6 @@
+import { fstatSync } from "node:fs";
 import {
+  type FileHandle,
   lstat,
   open as openFile,
   readdir,
@@ -11,7 +13,7 @@ import {
 import { join } from "node:path";
 import type { StorageBackend } from "@sluice/storage";
 import { createFsBackend, removeAbandonedWrites } from "@sluice/storage-fs";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { createTemporaryTree, racyMs } from "./temporary-tree.ts";
 
 async function createFolder() {
@@ -107,6 +109,48 @@ test("a writer that ended leaves its file to the next one, which copies nothing"
   caller.abort();
   await expect.poll(() => files()).toEqual([expect.stringMatching(/[0-9a-f]{64}\.steps$/)]);
   expect(await inodes()).toEqual(before);
+});
+
+/** Notes in which order files and folders are made durable. */
+async function watchSyncs(root: string) {
+  const handle = await openFile(root);
+  const prototype = Object.getPrototypeOf(handle) as FileHandle;
+  await handle.close();
+  const synced: string[] = [];
+  for (const name of ["sync", "datasync"] as const) {
+    const real = prototype[name];
+    const spy = vi.spyOn(prototype, name).mockImplementation(function (this: FileHandle) {
+      synced.push(fstatSync(this.fd).isDirectory() ? "folder" : "file");
+      return real.call(this);
+    });
+    onTestFinished(() => spy.mockRestore());
+  }
+  return synced;
+}
+
+test("a writer that gives up makes its bytes durable before the next one can count them", async () => {
+  const { root, files, writeInSteps } = await createFolder();
+  const caller = new AbortController();
+  const writer = await writeInSteps("a.bin", { signal: caller.signal });
+  await writer.write(Buffer.from("one"));
+  const synced = await watchSyncs(root);
+  caller.abort();
+  await expect.poll(() => files()).toEqual([expect.stringMatching(/[0-9a-f]{64}\.steps$/)]);
+  expect(synced).toEqual(["file"]);
+});
+
+test("the copy of a file whose writer did not end has its name for good before bytes are kept in it", async () => {
+  const { root, files, writeInSteps } = await createFolder();
+  const writer = await writeInSteps("a.bin");
+  await writer.write(Buffer.from("kept"));
+  await writer.suspend();
+  const [path] = await files();
+  await rename(path!, path!.replace(".steps", `-${"a".repeat(16)}.steps`));
+  const next = await writeInSteps("a.bin", { id: writer.id });
+  const synced = await watchSyncs(root);
+  await next.write(Buffer.from(" whole"));
+  expect(synced).toEqual(["file", "folder"]);
+  await next.abort();
 });
 
 test("the longer of two files that claims at once have left is resumed, and no other stays", async () => {

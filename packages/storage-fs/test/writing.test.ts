@@ -4,6 +4,7 @@ import {
   mkdir,
   readdir,
   readFile,
+  rm,
   stat,
   statfs,
   symlink,
@@ -233,4 +234,15 @@ test("a backend that may write says how much is free, and one that may not does 
   expect(free).toBeGreaterThan(0);
   expect(Math.abs(free! - bavail * bsize)).toBeLessThan(blocks * bsize);
   expect(createFsBackend({ root: tree.root })).not.toHaveProperty("freeBytes");
+});
+
+test("a writer closes its folder even if its temporary file cannot be removed", async () => {
+  await using tree = await createTemporaryTree();
+  const writer = await writableBackend(tree).write("file.txt");
+  const [temporary = ""] = await readdir(tree.root);
+  await rm(join(tree.root, temporary));
+  // the removal of a file fails for a folder
+  await mkdir(join(tree.root, temporary));
+  await writer.abort();
+  expect(tree.countOpen()).toEqual({ files: 0, directories: 0 });
 });

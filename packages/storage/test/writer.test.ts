@@ -1,7 +1,12 @@
 import { EventEmitter, once } from "node:events";
 import { SluiceError } from "@sluice/core";
 import type { ObjectInfo } from "@sluice/storage";
-import { createWriter, type WriteDriver, type WriterOptions } from "@sluice/storage/plugin";
+import {
+  createStepWriter,
+  createWriter,
+  type WriteDriver,
+  type WriterOptions,
+} from "@sluice/storage/plugin";
 import { expect, test } from "vitest";
 
 const info: ObjectInfo = { key: "a", size: 3 };
@@ -50,6 +55,24 @@ test("a commit publishes the appended bytes, then releases once, even when abort
   expect(calls).toEqual(["append", "publish 3", "release"]);
   await expect(writer.write(chunk)).rejects.toThrow(TypeError);
   await expect(writer.commit()).rejects.toThrow(TypeError);
+});
+
+test("a failed release changes no result: the object is made, and the bytes of a step are kept", async () => {
+  const release = (): Promise<void> => Promise.reject(new Error("EIO"));
+  const { writer } = scripted({ release });
+  await writer.write(chunk);
+  expect(await writer.commit()).toBe(info);
+  const end = { offset: 3, rest: new Uint8Array() };
+  const openStep = () => ({
+    append: async () => {},
+    keep: async () => end,
+    publish: async () => info,
+    discard: async () => {},
+    release,
+  });
+  const step = () => createStepWriter(openStep, { operation: "test: steps", id: "1", offset: 0 });
+  expect(await step().suspend()).toBe(end);
+  expect(await step().commit()).toBe(info);
 });
 
 test("another number of bytes than declared publishes nothing", async () => {

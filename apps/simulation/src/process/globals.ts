@@ -120,9 +120,16 @@ function processOf(life: Life, sinceBirth: () => number, modules: (id: string) =
     once: () => simulated,
     off: () => simulated,
   };
-  const { version, versions, platform, arch } = process;
+  const { version, versions, arch } = process;
   const nextTick = process.nextTick.bind(process);
-  return Object.assign(simulated, { version, versions, platform, arch, nextTick, execArgv: [] });
+  return Object.assign(simulated, {
+    version,
+    versions,
+    platform: "linux",
+    arch,
+    nextTick,
+    execArgv: [],
+  });
 }
 
 function quietConsole(world: World, life: Life): object {

@@ -49,13 +49,21 @@ function absent(name: string): unknown {
   const refuse = (): never => {
     throw new Error(`simulation: node:${name} is not simulated`);
   };
+  const call = (): object =>
+    new Proxy(function unknown() {}, {
+      apply: refuse,
+      construct: refuse,
+      // some calls have others as members, such as `realpath.native`
+      get: (own, member) =>
+        typeof member === "symbol" || member in own ? Reflect.get(own, member) : call(),
+    });
   return new Proxy(
     {},
     {
       get: (_own, member) =>
         typeof member === "symbol" || member === "then" || member === "__esModule"
           ? undefined
-          : new Proxy(function unknown() {}, { apply: refuse, construct: refuse }),
+          : call(),
     },
   );
 }

@@ -13,8 +13,10 @@ export interface Node {
   /** What a power loss leaves for sure. */
   durable: Buffer;
   mode: number;
-  links: number;
+  /** Unix milliseconds of its last write, which a process may set to another time. */
   modifiedMs: number;
+  /** Unix milliseconds of the last change of it or of its names. */
+  changedMs: number;
 }
 
 /**
@@ -33,6 +35,12 @@ export class Disk {
   slownessMs = 0.4;
   /** Bytes that still fit. */
   freeBytes = Infinity;
+  /** A file system of this machine's own disk. Others, as those of a network, may wait at each look. */
+  isLocal = true;
+  /** Descriptors have names, in `/proc/self/fd`. */
+  hasProc = false;
+  /** Files and folders that processes have open. */
+  readonly #opened: Map<Life, number> = new Map();
 
   constructor(world: World, faults: Faults) {
     this.#world = world;
@@ -48,8 +56,7 @@ export class Disk {
         this.#random.next() * this.slownessMs,
         () => {
           try {
-            if (changing.has(name) && this.#faults.strike("disk fails", life.name))
-              throw systemError("EIO", name, path);
+            this.fail(name, path, life.name);
             const result = work();
             this.#world.log(`${life.name} ${name} ${path}`);
             resolve(result);
@@ -65,8 +72,36 @@ export class Disk {
     });
   }
 
+  /** Throws if the disk breaks down under an operation. */
+  fail(operation: string, path: string, place: string): void {
+    if (breakable.has(operation) && this.#faults.strike("disk fails", place))
+      throw systemError("EIO", operation, path);
+  }
+
   find(path: string): Node | undefined {
     return this.#nodes.get(path);
+  }
+
+  /** A path of a node, the last known one if it still has it; `undefined` once it has no name. */
+  pathOf(node: Node, lastPath: string): string | undefined {
+    if (this.#nodes.get(lastPath) === node) return lastPath;
+    for (const [path, named] of this.#nodes) if (named === node) return path;
+    return undefined;
+  }
+
+  linksOf(node: Node): number {
+    let links = 0;
+    for (const named of this.#nodes.values()) if (named === node) links += 1;
+    return links;
+  }
+
+  countOpen(life: Life, change: number): void {
+    this.#opened.set(life, this.openFiles(life) + change);
+  }
+
+  /** Files and folders that a process has open. */
+  openFiles(life: Life): number {
+    return this.#opened.get(life) ?? 0;
   }
 
   /** The node of a path; throws if there is none. */
@@ -84,8 +119,8 @@ export class Disk {
       bytes: Buffer.alloc(0),
       durable: Buffer.alloc(0),
       mode,
-      links: 1,
       modifiedMs: 0,
+      changedMs: 0,
     };
   }
 
@@ -137,6 +172,12 @@ export class Disk {
     return length;
   }
 
+  /** How many of the bytes that could be read one call gives. */
+  readable(bytes: number, place: string): number {
+    const short = bytes > 1 ? this.#faults.strike("short read", place) : undefined;
+    return short ? short.int(1, bytes - 1) : bytes;
+  }
+
   resize(node: Node, length: number): void {
     this.freeBytes += Math.max(0, node.bytes.length - length);
     const after = Buffer.alloc(length);
@@ -174,7 +215,17 @@ function tornOf({ bytes, durable }: Node, at: number): Buffer {
 }
 
 /** Operations that a broken disk refuses. */
-const changing = new Set(["open", "write", "writev", "sync", "datasync", "rename", "link"]);
+const breakable = new Set([
+  "open",
+  "read",
+  "write",
+  "writev",
+  "sync",
+  "datasync",
+  "rename",
+  "link",
+  "unlink",
+]);
 
 export function systemError(code: string, operation: string, path: string): NodeJS.ErrnoException {
   const { O_RDONLY } = constants;

@@ -162,6 +162,8 @@ async function toStepsFile(
         await copyBytes(file, copied, Number(size), ended);
         await copied.sync();
         await rename(temporary, ownPath);
+        // a power cut must not bring back the file that was copied: steps keep bytes in this one
+        await directory.sync();
         // another writer may have taken the file by now
         if ((await namesOf(directory, digest)).length > 1) {
           await rm(ownPath, { force: true });
@@ -176,7 +178,11 @@ async function toStepsFile(
     },
     async close(owned) {
       try {
-        if (owned ?? isOwn) await renamed(ownPath, common);
+        if (owned ?? isOwn) {
+          // whoever resumes it counts all of its bytes, also after a power cut
+          await (owned?.file ?? file).datasync();
+          await renamed(ownPath, common);
+        }
       } finally {
         await file.close();
         await copied?.close();

@@ -40,6 +40,12 @@ export async function createFsWriter(
   const { directory, target, temporary, file } = opened;
 
   let isPublished = false;
+  /** The file still has its temporary name. */
+  let isTemporary = true;
+  const removeTemporary = async (): Promise<void> => {
+    if (isTemporary) await rm(temporary, { force: true });
+    isTemporary = false;
+  };
   const writes = createGatheredWrites(file);
 
   const openDriver = (ended: AbortSignal): WriteDriver => ({
@@ -53,9 +59,10 @@ export async function createFsWriter(
         ended.throwIfAborted();
         if (options.ifAbsent) await linkNew(temporary, target, operation);
         else await rename(temporary, target);
+        isTemporary = options.ifAbsent === true;
         isPublished = true;
       });
-      await rm(temporary, { force: true });
+      await removeTemporary();
       await directory.sync();
       return toObjectInfo(key, await file.stat({ bigint: true }), racyMs);
     },
@@ -63,9 +70,12 @@ export async function createFsWriter(
     // #region abort
     async release() {
       await writes.end();
-      await file.close();
-      await rm(temporary, { force: true });
-      await directory.close();
+      try {
+        await file.close();
+        await removeTemporary();
+      } finally {
+        await directory.close();
+      }
       if (!isPublished) await removeEmptyFolders(root, key);
     },
     // #endregion

@@ -35,7 +35,7 @@ export interface StepWriterOptions {
  *
  * - `write`, `suspend` and `commit` throw `TypeError` after the end, and `signal.reason` after an abort (steps-ended,
  *   steps-aborted).
- * - A failed call ends the step; its error is thrown once everything is released.
+ * - A failed call ends the step; its error is thrown once everything is released. A failed release changes no result.
  * - An abort of the signal leaves the kept bytes, as the end of a process does; `abort` removes them.
  */
 export function createStepWriter(
@@ -81,7 +81,7 @@ export function createStepWriter(
   const finish = async <T>(how: "suspended" | "committed", work: () => Promise<T>): Promise<T> => {
     end = how;
     const result = await run(work);
-    await release();
+    await release().catch(() => {});
     return result;
   };
   const removeListener = onAbort(signal, (reason) => {

@@ -35,7 +35,7 @@ export interface WriterOptions {
  * - `write` and `commit` throw `TypeError` after the end, and `signal.reason` after an abort (write-finished,
  *   write-aborted).
  * - Another number of bytes than `size` is `invalid_argument`; one too many is refused when it comes (write-size).
- * - A failed step ends the writer; its error is thrown once everything is released.
+ * - A failed step ends the writer; its error is thrown once everything is released. A failed release changes no result.
  * - An abort rejects without waiting for the release; `abort` waits for it, and for a commit in progress.
  */
 export function createWriter(
@@ -83,7 +83,7 @@ export function createWriter(
     try {
       ensureSize(size !== undefined && size !== written);
       const info = await run(driver.publish(written));
-      await release();
+      await release().catch(() => {});
       return info;
     } catch (error) {
       return fail(error);
