@@ -211,6 +211,7 @@ const examples = `Examples:
   sluice ls http://127.0.0.1:2532/mcp
   sluice get http://127.0.0.1:2532/mcp files://local/big.iso -o downloads/
   sluice get http://127.0.0.1:2532/mcp reports/ -o copies/
+  sluice sync http://127.0.0.1:2532/mcp reports/ copies --dry-run
   sluice put http://127.0.0.1:2532/mcp report.pdf`;
 
 const serveExamples = `

@@ -13,6 +13,7 @@ import {
   wholeNumber,
 } from "./option-values.ts";
 import type { PutOptions } from "./put-command.ts";
+import type { SyncOptions } from "./sync-command.ts";
 
 /** What commands share. */
 export interface CommandParts {
@@ -103,6 +104,45 @@ export function addServerCommands(program: Command, { load, runOptions }: Comman
       await getCommand(server, names, runOptions(options));
     });
 
+  command("sync")
+    .description("make a folder here the same as a folder of the server")
+    .argument("<server>", "URL of its MCP endpoint")
+    .argument("<source>", "folder of the server: reports/, files://local/reports/; / is everything")
+    .argument("<folder>", "folder here; created if missing")
+    .option("-n, --dry-run", "only print what would be done")
+    .option("--delete", "delete files here that the server does not list")
+    .option("-y, --yes", "do not ask before files are deleted")
+    .option("--include <glob>", "sync only these, such as '*.pdf'; may be repeated", collect)
+    .option("--exclude <glob>", "sync and delete all but these; may be repeated", collect)
+    .option("--max-size <size>", "largest file to accept: 500M, 20G, …", sizeInBytes)
+    .option(
+      "--connections <number>",
+      "connections to fetch over in parallel",
+      wholeNumber(1, 16),
+      1,
+    )
+    .option("-j, --jobs <number>", "files to get in parallel", wholeNumber(1, 16), 5)
+    .option(
+      "--trust <origin>",
+      "origin that the bytes may come from besides the server's own; may be repeated",
+      collect,
+    )
+    .option("--limit-rate <size>", "bytes a second, of all together: 500K, 2M, …", sizeInBytes)
+    .option("-q, --quiet", "print only the changes, and what went wrong")
+    .option("--json", "one JSON object per change")
+    .addHelpText("after", syncExamples)
+    .action(
+      async (
+        server: string,
+        source: string,
+        folder: string,
+        options: Omit<SyncOptions, "signal">,
+      ) => {
+        const { syncCommand } = await load(import("./sync-command.ts"));
+        await syncCommand(server, source, folder, runOptions(options));
+      },
+    );
+
   command("cat")
     .description("write resources to standard output, and nothing else")
     .argument("<server>", "URL of its MCP endpoint")
@@ -175,6 +215,12 @@ Examples:
   sluice get URL reports/ -o copies --exclude drafts/
   sluice get URL 'reports/**/*.pdf' -o copies --checksum SHA256SUMS
   sluice get URL data.csv.gz -o - | gunzip`;
+
+const syncExamples = `
+Examples:
+  sluice sync URL reports/ copies --dry-run --delete
+  sluice sync URL files://local/reports/ copies --exclude drafts/
+  sluice sync URL / mirror --delete --yes`;
 
 const catExamples = `
 Examples:
