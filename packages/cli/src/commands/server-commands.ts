@@ -193,7 +193,11 @@ export function addServerCommands(program: Command, { load, runOptions }: Comman
     });
 
   // last in their help
-  for (const each of added) for (const option of serverOptions()) each.addOption(option);
+  for (const each of added) {
+    if (each.name() !== "doctor")
+      each.option("--no-browser", "do not sign in if the server asks for it");
+    for (const option of serverOptions()) each.addOption(option);
+  }
 }
 
 const doctorExamples = `
