@@ -12,6 +12,7 @@ import {
   stepText,
   wholeNumber,
 } from "./option-values.ts";
+import { serverNamed } from "../server-calls/named-servers.ts";
 import type { PutOptions } from "./put-command.ts";
 import type { SyncOptions } from "./sync-command.ts";
 
@@ -36,7 +37,7 @@ export function addServerCommands(program: Command, { load, runOptions }: Comman
 
   command("doctor")
     .description("diagnose why transfers with a server fail on this machine")
-    .argument("<server>", "URL of its MCP endpoint")
+    .argument("<server>", serverText)
     .option(
       "--trust <origin>",
       "origin that bytes may come from besides the server's own; may be repeated",
@@ -52,22 +53,24 @@ export function addServerCommands(program: Command, { load, runOptions }: Comman
     .addHelpText("after", doctorExamples)
     .action(async (server: string, options: Omit<DoctorOptions, "signal">) => {
       const { doctorCommand } = await load(import("./doctor-command.ts"));
-      await doctorCommand(server, runOptions(options));
+      const [address, given] = await serverNamed(server, options);
+      await doctorCommand(address, runOptions(given));
     });
 
   command("ls")
     .description("list the resources of a server")
-    .argument("<server>", "URL of its MCP endpoint")
+    .argument("<server>", serverText)
     .option("--json", "one JSON object per line")
     .addHelpText("after", listExamples)
     .action(async (server: string, options: Omit<ListCommandOptions, "signal">) => {
       const { listCommand } = await load(import("./list-command.ts"));
-      await listCommand(server, runOptions(options));
+      const [address, given] = await serverNamed(server, options);
+      await listCommand(address, runOptions(given));
     });
 
   command("get")
     .description("download resources; run again to resume an interrupted download")
-    .argument("<server>", "URL of its MCP endpoint")
+    .argument("<server>", serverText)
     .argument(
       "[resources...]",
       "URIs, names, folders (reports/) or globs ('reports/**/*.pdf') of resources",
@@ -101,12 +104,13 @@ export function addServerCommands(program: Command, { load, runOptions }: Comman
     .addHelpText("after", getExamples)
     .action(async (server: string, names: string[], options: Omit<GetOptions, "signal">) => {
       const { getCommand } = await load(import("./get-command.ts"));
-      await getCommand(server, names, runOptions(options));
+      const [address, given] = await serverNamed(server, options);
+      await getCommand(address, names, runOptions(given));
     });
 
   command("sync")
     .description("make a folder here the same as a folder of the server")
-    .argument("<server>", "URL of its MCP endpoint")
+    .argument("<server>", serverText)
     .argument("<source>", "folder of the server: reports/, files://local/reports/; / is everything")
     .argument("<folder>", "folder here; created if missing")
     .option("-n, --dry-run", "only print what would be done")
@@ -139,13 +143,14 @@ export function addServerCommands(program: Command, { load, runOptions }: Comman
         options: Omit<SyncOptions, "signal">,
       ) => {
         const { syncCommand } = await load(import("./sync-command.ts"));
-        await syncCommand(server, source, folder, runOptions(options));
+        const [address, given] = await serverNamed(server, options);
+        await syncCommand(address, source, folder, runOptions(given));
       },
     );
 
   command("cat")
     .description("write resources to standard output, and nothing else")
-    .argument("<server>", "URL of its MCP endpoint")
+    .argument("<server>", serverText)
     .argument("<resources...>", "URIs, names, folders or globs of resources")
     .option("--range <first-last>", "only these bytes of one: 0-99, 100- or -500", partOfFile)
     .option("--limit-rate <size>", "bytes a second: 500K, 2M, …", sizeInBytes)
@@ -157,12 +162,13 @@ export function addServerCommands(program: Command, { load, runOptions }: Comman
     .addHelpText("after", catExamples)
     .action(async (server: string, names: string[], options: Omit<CatOptions, "signal">) => {
       const { catCommand } = await load(import("./cat-command.ts"));
-      await catCommand(server, names, runOptions(options));
+      const [address, given] = await serverNamed(server, options);
+      await catCommand(address, names, runOptions(given));
     });
 
   command("put")
     .description("send files to a tool; run again to resume an interrupted upload")
-    .argument("<server>", "URL of its MCP endpoint")
+    .argument("<server>", serverText)
     .argument(
       "[files...]",
       "files, folders or globs to send; - is standard input; without any, the tool may ask for them",
@@ -189,7 +195,8 @@ export function addServerCommands(program: Command, { load, runOptions }: Comman
     .addHelpText("after", putExamples)
     .action(async (server: string, files: string[], options: Omit<PutOptions, "signal">) => {
       const { putCommand } = await load(import("./put-command.ts"));
-      await putCommand(server, files, runOptions(options));
+      const [address, given] = await serverNamed(server, options);
+      await putCommand(address, files, runOptions(given));
     });
 
   // last in their help
@@ -199,6 +206,8 @@ export function addServerCommands(program: Command, { load, runOptions }: Comman
     for (const option of serverOptions()) each.addOption(option);
   }
 }
+
+const serverText = "URL of its MCP endpoint, or its name in servers.json";
 
 const doctorExamples = `
 Examples:
