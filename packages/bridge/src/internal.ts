@@ -2,6 +2,7 @@
  * What the command and the tests build on. Outside of the promise of versions: it changes in any release.
  * @module
  */
+export { SignIn } from "./upstream/oauth/sign-in.ts";
 export { serverFetch } from "./upstream/connections.ts";
 export { rewriteSpooled } from "./spool/rewrite-spooled.ts";
 export {

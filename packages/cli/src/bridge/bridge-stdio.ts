@@ -10,6 +10,7 @@ import {
 import { ensureTrust } from "../server-calls/connect.ts";
 import { headersFrom } from "../server-calls/headers.ts";
 import { useNetwork } from "../server-calls/server-rules.ts";
+import { showPage } from "../server-calls/sign-in.ts";
 import { ensureFolder, prepareFolder } from "../storages/prepare-folder.ts";
 import { note, printable } from "../terminal/print.ts";
 import type { BridgeCommandOptions } from "./bridge-options.ts";
@@ -88,11 +89,4 @@ const dayMs = 86_400_000;
 /** No shell has read a path in a host's configuration. */
 function fromHome(path: string): string {
   return path === "~" || path.startsWith("~/") ? join(homedir(), path.slice(1)) : path;
-}
-
-/** A browser may be elsewhere, or not open: the address is also printed. */
-async function showPage(url: URL): Promise<void> {
-  note(`sluice: sign in at ${url.href}`);
-  const { default: open } = await import("open");
-  await open(url.href).catch(() => note("sluice: no browser opened: open that address yourself"));
 }

@@ -1,4 +1,3 @@
-import { stat } from "node:fs/promises";
 import { scaleOf } from "@sluice/client/internal";
 import type { Consent, StreamFacts } from "@sluice/client";
 import { SluiceError } from "@sluice/core";
@@ -11,8 +10,9 @@ import {
 } from "../download/choose-resources.ts";
 import { type ExpectedDigest, readChecksums } from "../download/checksum-file.ts";
 import { createBudget, createConsent } from "../download/consent.ts";
-import { asFolder, isFolder, OutputFolder, pathIn } from "../download/output-folder.ts";
-import { presentSize } from "../download/present-file.ts";
+import { asFolder, ensureFolder, OutputFolder, pathIn } from "../download/output-folder.ts";
+import { findPresent } from "../download/present-file.ts";
+import { pathKey } from "../download/resource-path.ts";
 import { createPace } from "../download/rate-limit.ts";
 import {
   openStream,
@@ -37,7 +37,7 @@ import {
   shareProgress,
   type ProgressBar,
 } from "../terminal/progress-bar.ts";
-import { fileFaults, RefusedFiles } from "../terminal/refusals.ts";
+import { type fileFaults, RefusedFiles, resourceFaults } from "../terminal/refusals.ts";
 import { Tally } from "../terminal/tally.ts";
 
 /** Options of `sluice get`. */
@@ -102,15 +102,6 @@ const folderCodes: typeof fileFaults = new Set([
   "not_found",
   "protocol",
   "unsupported",
-]);
-
-/** Faults of one resource; after any other one the next would fare no better. */
-const resourceFaults: typeof fileFaults = new Set([
-  ...fileFaults,
-  "already_exists",
-  "protocol",
-  "range_not_satisfiable",
-  "untrusted",
 ]);
 
 class GetRun {
@@ -222,20 +213,10 @@ class GetRun {
       signal,
       run: async (index, jobSignal) => {
         const resource = chosen[index]!;
-        const { uri, path, size, lastModified = "" } = resource;
-        if (path === undefined || size === undefined) return undefined;
-        const place = await folder.find(path);
         const expected = this.#expectedOf(resource);
-        if (place === undefined || expected === "unknown") return undefined;
-        const modifiedMs = Date.parse(lastModified);
-        const promised = {
-          size,
-          sha256: expected,
-          modifiedMs: Number.isNaN(modifiedMs) ? undefined : modifiedMs,
-        };
-        // as rclone does: who replaces files that differ does not fetch the others again
-        const bytes = await presentSize(place, promised, { signal: jobSignal }).catch(unlessOfOne);
-        return bytes === undefined ? undefined : presentReport(uri, place, bytes, this.#options);
+        if (expected === "unknown") return undefined;
+        const present = await findPresent(folder, resource, expected, jobSignal).catch(unlessOfOne);
+        return present && presentReport(resource.uri, present.place, present.bytes, this.#options);
       },
       tell: async (report) => void reports.push(report),
     });
@@ -314,20 +295,12 @@ interface Refusal {
   readonly refusal: unknown;
 }
 
-/** Throws for several resources whose output is not a folder; for a tree, a missing one will be made. */
-async function ensureFolder(output: string, isTree: boolean): Promise<void> {
-  if (await isFolder(output)) return;
-  if (isTree && !(await stat(output).catch(() => undefined))) return;
-  throw fault("invalid_argument", `${output} is not a folder`, "name one for several resources");
-}
-
 /** Paths of a tree, each for one resource. */
 class PathsTaken {
   readonly #uris = new Map<string, string>();
 
   take(path: string, uri: string): void {
-    // where case does not count, one would replace the other
-    const key = process.platform === "linux" ? path : path.normalize("NFC").toLowerCase();
+    const key = pathKey(path);
     const other = this.#uris.get(key);
     if (other === undefined) this.#uris.set(key, uri);
     else if (other !== uri)

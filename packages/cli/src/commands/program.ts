@@ -15,6 +15,7 @@ import {
   readToken,
   serverName,
 } from "./option-values.ts";
+import { completionScript, type Shell, shells } from "./completion.ts";
 import { addOperatorCommands } from "./operator-commands.ts";
 import type { ServeCommandOptions } from "../serve/serve-options.ts";
 import { addServerCommands, type CommandParts } from "./server-commands.ts";
@@ -194,6 +195,12 @@ export function commandLine(signal: AbortSignal, install?: InstallTarget): Comma
 
   addServerCommands(program, { load, runOptions });
   addOperatorCommands(program, { load, signal });
+  program
+    .command("completion")
+    .description("print a script that lets a shell complete commands and options")
+    .addArgument(new Argument("<shell>", "shell that reads it").choices(shells))
+    .addHelpText("after", completionExamples)
+    .action((shell: Shell) => void process.stdout.write(completionScript(shell, program)));
   return program;
 }
 
@@ -211,7 +218,14 @@ const examples = `Examples:
   sluice ls http://127.0.0.1:2532/mcp
   sluice get http://127.0.0.1:2532/mcp files://local/big.iso -o downloads/
   sluice get http://127.0.0.1:2532/mcp reports/ -o copies/
+  sluice sync http://127.0.0.1:2532/mcp reports/ copies --dry-run
   sluice put http://127.0.0.1:2532/mcp report.pdf`;
+
+const completionExamples = `
+Examples:
+  source <(sluice completion bash)      in ~/.bashrc
+  source <(sluice completion zsh)       in ~/.zshrc, after compinit
+  sluice completion fish | source       in ~/.config/fish/config.fish`;
 
 const serveExamples = `
 Examples:

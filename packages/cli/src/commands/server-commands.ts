@@ -12,7 +12,9 @@ import {
   stepText,
   wholeNumber,
 } from "./option-values.ts";
+import { serverNamed } from "../server-calls/named-servers.ts";
 import type { PutOptions } from "./put-command.ts";
+import type { SyncOptions } from "./sync-command.ts";
 
 /** What commands share. */
 export interface CommandParts {
@@ -35,7 +37,7 @@ export function addServerCommands(program: Command, { load, runOptions }: Comman
 
   command("doctor")
     .description("diagnose why transfers with a server fail on this machine")
-    .argument("<server>", "URL of its MCP endpoint")
+    .argument("<server>", serverText)
     .option(
       "--trust <origin>",
       "origin that bytes may come from besides the server's own; may be repeated",
@@ -51,22 +53,24 @@ export function addServerCommands(program: Command, { load, runOptions }: Comman
     .addHelpText("after", doctorExamples)
     .action(async (server: string, options: Omit<DoctorOptions, "signal">) => {
       const { doctorCommand } = await load(import("./doctor-command.ts"));
-      await doctorCommand(server, runOptions(options));
+      const [address, given] = await serverNamed(server, options);
+      await doctorCommand(address, runOptions(given));
     });
 
   command("ls")
     .description("list the resources of a server")
-    .argument("<server>", "URL of its MCP endpoint")
+    .argument("<server>", serverText)
     .option("--json", "one JSON object per line")
     .addHelpText("after", listExamples)
     .action(async (server: string, options: Omit<ListCommandOptions, "signal">) => {
       const { listCommand } = await load(import("./list-command.ts"));
-      await listCommand(server, runOptions(options));
+      const [address, given] = await serverNamed(server, options);
+      await listCommand(address, runOptions(given));
     });
 
   command("get")
     .description("download resources; run again to resume an interrupted download")
-    .argument("<server>", "URL of its MCP endpoint")
+    .argument("<server>", serverText)
     .argument(
       "[resources...]",
       "URIs, names, folders (reports/) or globs ('reports/**/*.pdf') of resources",
@@ -100,12 +104,53 @@ export function addServerCommands(program: Command, { load, runOptions }: Comman
     .addHelpText("after", getExamples)
     .action(async (server: string, names: string[], options: Omit<GetOptions, "signal">) => {
       const { getCommand } = await load(import("./get-command.ts"));
-      await getCommand(server, names, runOptions(options));
+      const [address, given] = await serverNamed(server, options);
+      await getCommand(address, names, runOptions(given));
     });
+
+  command("sync")
+    .description("make a folder here the same as a folder of the server")
+    .argument("<server>", serverText)
+    .argument("<source>", "folder of the server: reports/, files://local/reports/; / is everything")
+    .argument("<folder>", "folder here; created if missing")
+    .option("-n, --dry-run", "only print what would be done")
+    .option("--delete", "delete files here that the server does not list")
+    .option("-y, --yes", "do not ask before files are deleted")
+    .option("--include <glob>", "sync only these, such as '*.pdf'; may be repeated", collect)
+    .option("--exclude <glob>", "sync and delete all but these; may be repeated", collect)
+    .option("--max-size <size>", "largest file to accept: 500M, 20G, …", sizeInBytes)
+    .option(
+      "--connections <number>",
+      "connections to fetch over in parallel",
+      wholeNumber(1, 16),
+      1,
+    )
+    .option("-j, --jobs <number>", "files to get in parallel", wholeNumber(1, 16), 5)
+    .option(
+      "--trust <origin>",
+      "origin that the bytes may come from besides the server's own; may be repeated",
+      collect,
+    )
+    .option("--limit-rate <size>", "bytes a second, of all together: 500K, 2M, …", sizeInBytes)
+    .option("-q, --quiet", "print only the changes, and what went wrong")
+    .option("--json", "one JSON object per change")
+    .addHelpText("after", syncExamples)
+    .action(
+      async (
+        server: string,
+        source: string,
+        folder: string,
+        options: Omit<SyncOptions, "signal">,
+      ) => {
+        const { syncCommand } = await load(import("./sync-command.ts"));
+        const [address, given] = await serverNamed(server, options);
+        await syncCommand(address, source, folder, runOptions(given));
+      },
+    );
 
   command("cat")
     .description("write resources to standard output, and nothing else")
-    .argument("<server>", "URL of its MCP endpoint")
+    .argument("<server>", serverText)
     .argument("<resources...>", "URIs, names, folders or globs of resources")
     .option("--range <first-last>", "only these bytes of one: 0-99, 100- or -500", partOfFile)
     .option("--limit-rate <size>", "bytes a second: 500K, 2M, …", sizeInBytes)
@@ -117,12 +162,13 @@ export function addServerCommands(program: Command, { load, runOptions }: Comman
     .addHelpText("after", catExamples)
     .action(async (server: string, names: string[], options: Omit<CatOptions, "signal">) => {
       const { catCommand } = await load(import("./cat-command.ts"));
-      await catCommand(server, names, runOptions(options));
+      const [address, given] = await serverNamed(server, options);
+      await catCommand(address, names, runOptions(given));
     });
 
   command("put")
     .description("send files to a tool; run again to resume an interrupted upload")
-    .argument("<server>", "URL of its MCP endpoint")
+    .argument("<server>", serverText)
     .argument(
       "[files...]",
       "files, folders or globs to send; - is standard input; without any, the tool may ask for them",
@@ -149,12 +195,19 @@ export function addServerCommands(program: Command, { load, runOptions }: Comman
     .addHelpText("after", putExamples)
     .action(async (server: string, files: string[], options: Omit<PutOptions, "signal">) => {
       const { putCommand } = await load(import("./put-command.ts"));
-      await putCommand(server, files, runOptions(options));
+      const [address, given] = await serverNamed(server, options);
+      await putCommand(address, files, runOptions(given));
     });
 
   // last in their help
-  for (const each of added) for (const option of serverOptions()) each.addOption(option);
+  for (const each of added) {
+    if (each.name() !== "doctor")
+      each.option("--no-browser", "do not sign in if the server asks for it");
+    for (const option of serverOptions()) each.addOption(option);
+  }
 }
+
+const serverText = "URL of its MCP endpoint, or its name in servers.json";
 
 const doctorExamples = `
 Examples:
@@ -175,6 +228,12 @@ Examples:
   sluice get URL reports/ -o copies --exclude drafts/
   sluice get URL 'reports/**/*.pdf' -o copies --checksum SHA256SUMS
   sluice get URL data.csv.gz -o - | gunzip`;
+
+const syncExamples = `
+Examples:
+  sluice sync URL reports/ copies --dry-run --delete
+  sluice sync URL files://local/reports/ copies --exclude drafts/
+  sluice sync URL / mirror --delete --yes`;
 
 const catExamples = `
 Examples:

@@ -1,3 +1,4 @@
+import type { UnlistedTally } from "@sluice/storage/internal";
 import type { ClientConnection } from "../server-calls/connect.ts";
 import { listResources, type ListedResource } from "../server-calls/list-resources.ts";
 import { type Advice, fault } from "../terminal/failure.ts";
@@ -60,6 +61,28 @@ export async function chooseResources(
     }
   }
   return choices.flatMap((choice) => choice.chosen(connection.server));
+}
+
+/**
+ * The resources of the list in one folder of the server, with their paths below it, one after the other: nothing is held in
+ * memory. `name` is a URI or a path, with or without its slash; `/` is everything.
+ */
+export async function* resourcesIn(
+  connection: ClientConnection,
+  name: string,
+  isWanted: NameFilter,
+  unlisted: UnlistedTally,
+): AsyncGenerator<ChosenResource> {
+  const folder = name === "/" ? "" : name.endsWith("/") ? name : `${name}/`;
+  const isRooted = hasScheme(folder);
+  const base = readableUri(folder);
+  for await (const resource of listResources(connection, unlisted)) {
+    const readable = readableUri(resource.uri);
+    const text = isRooted ? readable : pathOfReadable(readable);
+    const below = text.startsWith(base) ? text.slice(base.length) : "";
+    // an empty path is that of a resource with the name of the folder
+    if (below !== "" && isWanted(below)) yield chosenBelow(resource, below);
+  }
 }
 
 /** Throws for a command line that names nothing. */
@@ -173,7 +196,8 @@ function chosenBelow({ uri, size, lastModified }: ListedResource, below: string)
   };
 }
 
-function nothingFound(server: string, name: string): Advice {
+/** The fault of a server whose list has nothing that an argument could mean. */
+export function nothingFound(server: string, name: string): Advice {
   return fault(
     "not_found",
     `${server} lists nothing for ${JSON.stringify(name)}`,

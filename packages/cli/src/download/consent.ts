@@ -38,6 +38,24 @@ export function createConsent({ yes, maxSize, signal }: ConsentOptions): Consent
   };
 }
 
+/** Asks on the terminal before files are deleted. Throws `invalid_argument` without one, and unless the answer is yes. */
+export async function askToDelete(
+  count: number,
+  folder: string,
+  signal: AbortSignal,
+): Promise<void> {
+  const what = `${count === 1 ? "1 file" : `${count} files`} below ${printable(folder)}`;
+  if (!process.stdin.isTTY || !process.stderr.isTTY)
+    throw fault(
+      "invalid_argument",
+      `no terminal to ask whether to delete ${what}`,
+      "see them with --dry-run, then pass --yes",
+    );
+  process.stderr.write(`Delete ${what}? [y/N] `);
+  if (/^\s*y(es)?\s*$/i.test((await readAnswer(signal)) ?? "")) return;
+  throw fault("invalid_argument", "declined", "nothing was deleted");
+}
+
 function describeScale(scale: TransferScale): string {
   const { to } = scale;
   const home = homedir() + sep;

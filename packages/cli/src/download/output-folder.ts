@@ -6,6 +6,7 @@ import { type Advice, fault } from "../terminal/failure.ts";
 /** A folder that gets a tree of files, in folders that are made as they are needed. */
 export class OutputFolder {
   readonly #root: string;
+  // recent ones: of a tree without an end memory is not to grow
   readonly #made = new Map<string, Promise<void>>();
   readonly #found = new Map<string, Promise<boolean>>();
 
@@ -33,7 +34,7 @@ export class OutputFolder {
     for (let depth = 1; depth < parts.length; depth += 1) {
       const folder = join(this.#root, ...parts.slice(0, depth));
       let isThere = this.#found.get(folder);
-      if (!isThere) this.#found.set(folder, (isThere = isRealFolder(folder)));
+      if (!isThere) remember(this.#found, folder, (isThere = isRealFolder(folder)));
       if (!(await isThere)) return undefined;
     }
     return join(this.#root, ...parts);
@@ -41,10 +42,18 @@ export class OutputFolder {
 
   #make(folder: string, isRoot: boolean): Promise<void> {
     let making = this.#made.get(folder);
-    if (!making) this.#made.set(folder, (making = isRoot ? makeRoot(folder) : makeFolder(folder)));
+    if (!making)
+      remember(this.#made, folder, (making = isRoot ? makeRoot(folder) : makeFolder(folder)));
     return making;
   }
 }
+
+function remember<T>(folders: Map<string, T>, folder: string, fact: T): void {
+  if (folders.size >= maxFolders) folders.clear();
+  folders.set(folder, fact);
+}
+
+const maxFolders = 10_000;
 
 async function isRealFolder(folder: string): Promise<boolean> {
   return (await lstat(folder).catch(() => undefined))?.isDirectory() ?? false;
@@ -80,6 +89,13 @@ function inTheWay(path: string, wanted: "file" | "folder"): Advice {
     `${JSON.stringify(path)} is not a ${wanted}`,
     "remove it, or pass -o for another folder",
   );
+}
+
+/** Throws for several resources whose output is not a folder; for a tree, a missing one will be made. */
+export async function ensureFolder(output: string, isTree: boolean): Promise<void> {
+  if (await isFolder(output)) return;
+  if (isTree && !(await stat(output).catch(() => undefined))) return;
+  throw fault("invalid_argument", `${output} is not a folder`, "name one for several resources");
 }
 
 /** True for a folder that is there, and for a path that names one by the slash at its end. */

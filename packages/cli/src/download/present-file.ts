@@ -3,6 +3,8 @@ import { createReadStream } from "node:fs";
 import { lstat } from "node:fs/promises";
 import { pipeline } from "node:stream/promises";
 import { readFault } from "@sluice/client/internal";
+import type { ChosenResource } from "./choose-resources.ts";
+import type { OutputFolder } from "./output-folder.ts";
 
 /** What a server promises of a file. */
 export interface PromisedFile {
@@ -51,3 +53,19 @@ async function digestOf(path: string, signal: AbortSignal): Promise<string | und
 }
 
 const privateCodes: ReadonlySet<string> = new Set(["EACCES", "ENOENT", "EPERM"]);
+
+/** Where a file of a tree is, if it is there as the list of the server has it: as rclone does, by size and time. */
+export async function findPresent(
+  folder: OutputFolder,
+  { path, size, lastModified = "" }: ChosenResource,
+  sha256: string | undefined,
+  signal: AbortSignal,
+): Promise<{ readonly place: string; readonly bytes: number } | undefined> {
+  if (path === undefined || size === undefined) return undefined;
+  const place = await folder.find(path);
+  if (place === undefined) return undefined;
+  const listedMs = Date.parse(lastModified);
+  const modifiedMs = Number.isNaN(listedMs) ? undefined : listedMs;
+  const bytes = await presentSize(place, { size, sha256, modifiedMs }, { signal });
+  return bytes === undefined ? undefined : { place, bytes };
+}

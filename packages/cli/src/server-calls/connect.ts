@@ -1,4 +1,5 @@
 import {
+  type AuthProvider,
   Client,
   StreamableHTTPClientTransport,
   type Transport,
@@ -11,7 +12,7 @@ import {
   withStreaming,
 } from "@sluice/client/internal";
 import type { FileSender } from "@sluice/client/send";
-import { abortable, ensureConfidential, onAbort } from "@sluice/core/internal";
+import { abortable, definedMembers, ensureConfidential, onAbort } from "@sluice/core/internal";
 import { hasServerRules, proxyFor } from "@sluice/core/internal/node";
 import { createWebSocketTransport } from "@sluice/transport-ws/client";
 import { SluiceError } from "@sluice/core";
@@ -20,6 +21,7 @@ import { version } from "../terminal/print.ts";
 import { callServer, type ServerCall } from "./call-server.ts";
 import { headersFrom } from "./headers.ts";
 import { type NetworkOptions, useNetwork } from "./server-rules.ts";
+import { commandSignIn } from "./sign-in.ts";
 import { tidied } from "./tidied.ts";
 
 /** How to reach a server. */
@@ -28,6 +30,10 @@ export interface ServerCallOptions extends NetworkOptions {
   readonly token?: string | undefined;
   /** Lines of further headers, as `--header` takes them. */
   readonly header?: readonly string[];
+  /** Further origins of bytes, and of a sign-in. */
+  readonly trust?: readonly string[];
+  /** Sign in with a browser if the server asks for it. Default: true. */
+  readonly browser?: boolean;
   readonly signal: AbortSignal;
 }
 
@@ -42,16 +48,19 @@ export async function connect(
   options: ServerCallOptions,
   files?: Pick<FileSender<never>, "extend" | "fetch">,
 ): Promise<ClientConnection> {
-  const { token, header = [], signal } = options;
+  const { token, header = [], browser = true, trust: trustedOrigins, signal } = options;
   const headers = headersFrom(header);
   if (token !== undefined) headers["authorization"] = `Bearer ${token}`;
   const address = parseAddress(server, headers);
   await useNetwork(address, options);
+  const isSelfAuthorized = Object.keys(headers).some((name) => /^authorization$/i.test(name));
+  const signIn =
+    browser && !isSelfAuthorized ? commandSignIn(address, { trustedOrigins, signal }) : undefined;
   const ClientOf = files?.extend(Client) ?? Client;
   const client = await callServer({ server, signal }, () =>
     connectEither(async (versionNegotiation) => {
       signal.throwIfAborted();
-      const transport = tidied(await transportTo(address, token, headers, files));
+      const transport = tidied(await transportTo(address, { token, headers, signIn }, files));
       const capabilities = streamingCapabilities();
       const opened = new ClientOf(
         { name: "sluice", version },
@@ -73,10 +82,16 @@ export async function connect(
   return { client, server, signal };
 }
 
+/** What a server is shown. */
+interface Access {
+  readonly token: string | undefined;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly signIn: AuthProvider | undefined;
+}
+
 async function transportTo(
   url: URL,
-  token: string | undefined,
-  headers: Readonly<Record<string, string>>,
+  { token, headers, signIn }: Access,
   files: Pick<FileSender<never>, "fetch"> | undefined,
 ): Promise<Transport> {
   if (url.protocol.startsWith("ws"))
@@ -89,6 +104,7 @@ async function transportTo(
   return new StreamableHTTPClientTransport(url, {
     fetch: async (input, init) => boundAnswers(await watched(input, init)),
     requestInit: { headers },
+    ...definedMembers({ authProvider: signIn }),
   });
 }
 

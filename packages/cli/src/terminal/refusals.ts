@@ -14,6 +14,15 @@ export const fileFaults: ReadonlySet<SluiceErrorCode> = new Set([
   "unsupported",
 ]);
 
+/** Faults of one resource of a download. */
+export const resourceFaults: typeof fileFaults = new Set([
+  ...fileFaults,
+  "already_exists",
+  "protocol",
+  "range_not_satisfiable",
+  "untrusted",
+]);
+
 /** Faults of one file among several: each is a line on standard error, and the first one is that of the run. */
 export class RefusedFiles {
   readonly #codes: SluiceErrorCode[] = [];
