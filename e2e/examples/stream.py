@@ -1,5 +1,4 @@
 import hashlib, json, sys, urllib.request
-
 endpoint, uri, path = sys.argv[1:]
 meta = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -15,9 +14,10 @@ headers = {
 }
 request = urllib.request.Request(endpoint, json.dumps(call).encode(), headers)
 sha256, size = hashlib.sha256(), 0
-with urllib.request.urlopen(request, timeout=30) as response, open(path, "xb") as file:
-    if response.headers.get_content_type() == "application/json":
-        sys.exit(f"no bytes: {json.load(response)}")
+response = urllib.request.urlopen(request, timeout=30)
+if response.headers.get_content_type() == "application/json":
+    sys.exit(f"no bytes: {json.load(response)}")
+with response, open(path, "xb") as file:
     while chunk := response.read(2**20):
         size += file.write(chunk)
         sha256.update(chunk)
