@@ -32,7 +32,7 @@ export interface ClusterOptions {
   readonly resume?: ResumeOptions;
   /** Adds tools to each MCP server. */
   readonly addTools?: (server: McpServer, life: Life) => void;
-  readonly uploads?: Partial<Pick<UploadsOptions, "limits">>;
+  readonly uploads?: Pick<UploadsOptions, "limits">;
   /** How the storage of uploads takes an object in several requests. */
   readonly inboxSteps?: Steps;
 }
