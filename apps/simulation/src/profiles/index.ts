@@ -4,6 +4,7 @@ import { links } from "./links.ts";
 import { resume } from "./resume.ts";
 import { savesCrashes } from "./saves-crashes.ts";
 import { savesVersions } from "./saves-versions.ts";
+import { sessions } from "./sessions.ts";
 import { uploads } from "./uploads.ts";
 
 /** All profiles. */
@@ -12,6 +13,7 @@ export const profiles: readonly Profile[] = [
   savesCrashes,
   links,
   leases,
+  sessions,
   uploads,
   resume,
 ];
