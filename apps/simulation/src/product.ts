@@ -1,7 +1,7 @@
 /** What profiles use of the product. It is bundled, and evaluated once for every simulated process. */
 export { McpServer } from "@modelcontextprotocol/server";
 export { createStreaming, saveResource } from "@sluice/client";
-export { SluiceError, formatKey } from "@sluice/core";
+export { createKeyRing, formatKey, SluiceError } from "@sluice/core";
 export { createResume } from "@sluice/resume";
 export { withResumableFetch } from "@sluice/resume/client";
 export { createSluice } from "@sluice/server";

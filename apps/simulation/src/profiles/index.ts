@@ -1,9 +1,19 @@
 import type { Profile } from "../run/profile.ts";
+import { leases } from "./leases.ts";
 import { links } from "./links.ts";
 import { resume } from "./resume.ts";
 import { savesCrashes } from "./saves-crashes.ts";
 import { savesVersions } from "./saves-versions.ts";
+import { sessions } from "./sessions.ts";
 import { uploads } from "./uploads.ts";
 
 /** All profiles. */
-export const profiles: readonly Profile[] = [savesVersions, savesCrashes, links, uploads, resume];
+export const profiles: readonly Profile[] = [
+  savesVersions,
+  savesCrashes,
+  links,
+  leases,
+  sessions,
+  uploads,
+  resume,
+];

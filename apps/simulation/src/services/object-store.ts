@@ -30,6 +30,7 @@ export class ObjectStore {
   readonly #isPresigning: boolean;
   /** Bodies and writers that processes that run have open. */
   readonly #open: Map<object, Life> = new Map();
+  readonly #writers: WeakSet<object> = new WeakSet();
   /** Machines that the network has cut off from it. */
   readonly cutOff: Set<string> = new Set();
   slownessMs = 4;
@@ -54,6 +55,11 @@ export class ObjectStore {
   /** Bodies and writers that are open. */
   openCount(): number {
     return [...this.#open.values()].filter((life) => !life.isOver).length;
+  }
+
+  /** Writers that are open. */
+  openWriters(): number {
+    return [...this.#open].filter(([key, life]) => this.#writers.has(key) && !life.isOver).length;
   }
 
   /** A backend of it for a process, as the product takes one. */
@@ -201,6 +207,7 @@ export class ObjectStore {
     writer: ObjectWriter | StepWriter,
   ): ObjectWriter {
     this.#open.set(writer, life);
+    this.#writers.add(writer);
     const shut = (): void => void this.#open.delete(writer);
     signal?.addEventListener("abort", shut);
     const call = <T>(

@@ -37,6 +37,15 @@ export class Redis {
     return { call: (command, ...args) => this.#send(life, command.toUpperCase(), args) };
   }
 
+  /** Members of sorted sets whose scores are times to come. */
+  membersOf(isWanted: (key: string) => boolean): string[] {
+    const now = epochMs + this.#world.now;
+    return this.#data
+      .keys()
+      .filter(isWanted)
+      .flatMap((key) => this.#data.run("ZRANGEBYSCORE", [key, String(now), "+inf"]) as string[]);
+  }
+
   stop(): void {
     this.#isUp = false;
   }

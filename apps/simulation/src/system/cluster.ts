@@ -1,5 +1,5 @@
 import type { McpServer } from "@modelcontextprotocol/server";
-import type { Principal } from "@sluice/core";
+import type { KeyRing, Principal } from "@sluice/core";
 import type { ResumeOptions } from "@sluice/resume";
 import type { Handler } from "@sluice/transport-http";
 import type { SluiceOptions, Telemetry } from "@sluice/server";
@@ -28,11 +28,13 @@ export interface ClusterOptions {
   /** Their clocks, in milliseconds ahead of the world. */
   readonly skewsMs?: readonly number[];
   readonly sluice?: Partial<Pick<SluiceOptions, "grant" | "links" | "delivery" | "limits">>;
+  /** Keys of a process. Default: one that all have. */
+  readonly keysFor?: (life: Life) => KeyRing;
   /** Servers keep sessions, and streams of events that resume. */
   readonly resume?: ResumeOptions;
   /** Adds tools to each MCP server. */
   readonly addTools?: (server: McpServer, life: Life) => void;
-  readonly uploads?: Partial<Pick<UploadsOptions, "limits">>;
+  readonly uploads?: Pick<UploadsOptions, "limits">;
   /** How the storage of uploads takes an object in several requests. */
   readonly inboxSteps?: Steps;
 }
@@ -127,7 +129,7 @@ export class Cluster {
       storage: this.files.backendFor(life),
       baseUri,
       endpoint,
-      keys: this.#keys,
+      keys: this.#options.keysFor?.(life) ?? this.#keys,
       ...(redis && { stores: createRedisStores({ redis, durable: isDurable, onWarning() {} }) }),
       principal: ({ header }) => principalOf(header("authorization")),
       links: true,

@@ -1,8 +1,9 @@
 import type { Machine } from "../process/machine.ts";
 import type { Random } from "../world/random.ts";
 import { baseUri, principalFor, type Serving } from "./cluster.ts";
-import { LinkWatch } from "./link-watch.ts";
+import { LinkWatch, type Reach } from "./link-watch.ts";
 import { clockSkewMs } from "./mixes.ts";
+import type { Rotation } from "./rotation.ts";
 import type { Scene } from "./scene.ts";
 import { Versions } from "./versions.ts";
 import { attempt } from "./workload.ts";
@@ -14,6 +15,21 @@ interface Link {
   readonly id: string;
   readonly expiresAt: number;
   readonly resourceUri: string;
+  readonly session?: string;
+  readonly kid?: string;
+}
+
+/** What links are made with. */
+interface LinkOptions {
+  /** Their lives, in milliseconds. */
+  readonly ttlsMs?: readonly number[];
+  readonly uses?: readonly Terms["use"][];
+  /** Most redemptions of one. Default: 4. */
+  readonly maxRedemptions?: number;
+  /** Sessions that they are bound to. Default: none. */
+  readonly sessions?: readonly string[];
+  /** Of the keys that they are sealed with. With it, none is refused before its time: the state of servers must be kept. */
+  readonly rotation?: Rotation;
 }
 
 interface Terms {
@@ -26,11 +42,15 @@ export class LinkTrials {
   readonly #scene: Scene;
   readonly #watch: LinkWatch;
   readonly #versions: Versions;
+  readonly #options: LinkOptions;
 
-  constructor(scene: Scene) {
+  constructor(scene: Scene, options: LinkOptions = {}) {
     const { world, random, cluster } = scene;
+    const { rotation } = options;
+    const hadKey = rotation && rotation.had.bind(rotation);
     this.#scene = scene;
-    this.#watch = new LinkWatch(world, cluster.network, clockSkewMs);
+    this.#options = options;
+    this.#watch = new LinkWatch(world, cluster.network, clockSkewMs, hadKey);
     this.#versions = new Versions(world, cluster.files.objects);
     for (const key of keys) this.#versions.put(key, random.pick([1, 5_000, 70_000]), random);
   }
@@ -40,11 +60,14 @@ export class LinkTrials {
     const { cluster, clients, workload } = this.#scene;
     const server = random.pick(cluster.running());
     if (!server) return;
-    const ttlMs = random.pick([1_000, 10_000, 60_000]);
-    const terms = { ttlMs, use: random.pick(["once", "once", "window"] as const) };
-    const link = await this.#make(server, name, terms, random);
+    const { ttlsMs = [1_000, 10_000, 60_000], uses = ["once", "once", "window"] } = this.#options;
+    const ttlMs = random.pick(ttlsMs);
+    const terms = { ttlMs, use: random.pick(uses) };
+    const { sessions = [] } = this.#options;
+    const owner = sessions.length > 0 ? random.pick(sessions) : undefined;
+    const link = await this.#make(server, name, terms, random, owner);
     if (!link) return;
-    const redemptions = random.int(1, 4);
+    const redemptions = random.int(1, this.#options.maxRedemptions ?? 4);
     for (let count = 1; count <= redemptions; count++) {
       const delayMs = random.chance(0.6) ? random.next() * 2_000 : random.next() * (ttlMs + 20_000);
       const machine = random.pick(clients);
@@ -52,6 +75,11 @@ export class LinkTrials {
         this.#redeem(machine, name, link.url),
       );
     }
+    const { session } = link;
+    if (session !== undefined && random.chance(0.3))
+      workload.begin(`s ends the session of ${name}`, random.next() * ttlMs, () =>
+        this.#endSession(session, random),
+      );
     if (random.chance(0.4))
       workload.begin(`s revokes ${name}`, random.next() * ttlMs, () => this.#revoke(link, random));
   }
@@ -61,17 +89,25 @@ export class LinkTrials {
     name: string,
     terms: Terms,
     random: Random,
+    session?: string,
   ): Promise<Link | undefined> {
     const { run } = this.#scene;
     const uri = baseUri + random.pick(keys);
+    const { rotation } = this.#options;
+    const kid = rotation?.current(server.life);
     const caller = {
+      ...(session !== undefined && { sessionId: session }),
       header: (field: string) => (field === "authorization" ? "Bearer alice" : undefined),
     };
     const { machine } = server.life;
     const what = `${machine.name} makes ${name} (${terms.use}, ${terms.ttlMs} ms)`;
     let link: Link | undefined;
     await attempt(run, what, machine, async () => {
-      link = await server.sluice.link(uri, { ...terms, caller });
+      const bound = {
+        ...(session !== undefined && { session }),
+        ...(kid !== undefined && { kid }),
+      };
+      link = { ...(await server.sluice.link(uri, { ...terms, caller })), ...bound };
       this.#watch.made({ ...link, ...terms, madeAt: run.world.now });
     });
     return link;
@@ -101,8 +137,7 @@ export class LinkTrials {
   }
 
   async #revoke(link: Link, random: Random): Promise<void> {
-    const { run, cluster } = this.#scene;
-    const server = random.pick(cluster.running());
+    const server = random.pick(this.#scene.cluster.running());
     if (!server) return;
     const token = link.url.slice(link.url.lastIndexOf("/") + 1);
     const selector = random.pick([
@@ -112,13 +147,34 @@ export class LinkTrials {
       { resource: link.resourceUri },
     ] as const);
     const [what] = Object.keys(selector);
-    const { machine } = server.life;
-    const result = await attempt(run, `${machine.name} revokes by ${what}`, machine, () =>
-      server.sluice.revoke(selector),
+    const reach: Reach =
+      "principal" in selector
+        ? { all: true }
+        : "resource" in selector
+          ? { resourceUri: link.resourceUri }
+          : { token };
+    await this.#withdraw(server, `by ${what}`, reach, () => server.sluice.revoke(selector));
+  }
+
+  async #endSession(session: string, random: Random): Promise<void> {
+    const server = random.pick(this.#scene.cluster.running());
+    if (!server) return;
+    await this.#withdraw(server, "by session", { session }, () =>
+      server.sluice.endSession(session),
     );
-    if (result !== "ok") return;
-    const isOne = what === "token" || what === "grant";
-    this.#watch.revoked(isOne ? [token] : this.#watch.tokensFor(what!, link), run.world.now);
+  }
+
+  /** Withdraws links at a server; once that succeeded, those that were made before must not work. */
+  async #withdraw(
+    { life: { machine } }: Serving,
+    how: string,
+    reach: Reach,
+    work: () => Promise<void>,
+  ): Promise<void> {
+    this.#watch.doubt(reach);
+    const tokens = this.#watch.reached(reach);
+    const result = await attempt(this.#scene.run, `${machine.name} revokes ${how}`, machine, work);
+    if (result === "ok") this.#watch.revoked(tokens);
   }
 
   /** A link of now works, at every server. */

@@ -3,7 +3,8 @@ import type { FileSource } from "../../../../packages/client/src/upload/source/f
 import type { Machine } from "../process/machine.ts";
 import type { Run } from "../run/profile.ts";
 import type { Random } from "../world/random.ts";
-import { type Cluster, endpoint, principalFor, type Serving } from "./cluster.ts";
+import { type Cluster, endpoint, principalFor } from "./cluster.ts";
+import { isAccepted } from "./upload-limits.ts";
 import { sha256Of } from "./versions.ts";
 import { attempt } from "./workload.ts";
 
@@ -174,26 +175,11 @@ export class UploadTrials {
     const freeBytes = quotaBytes - keptBytes;
     for (const server of this.#cluster.running()) {
       const { name } = server.life.machine;
-      if (await this.#isAccepted(server, freeBytes + 1))
+      if (await isAccepted(server, "alice", freeBytes + 1))
         world.violate("QUOTA", `${name} takes ${freeBytes + 1} bytes more than its quota leaves`);
-      if (!(await this.#isAccepted(server, freeBytes)))
+      if (!(await isAccepted(server, "alice", freeBytes)))
         world.violate("QUOTA", `${name} refuses ${freeBytes} bytes, which its quota leaves`);
     }
-  }
-
-  /** Announces a file of a size, and gives it up if it may come. */
-  async #isAccepted({ uploads, handler }: Serving, bytes: number): Promise<boolean> {
-    const terms = { accept: [], maxBytes: quotaBytes, maxFiles: 1 };
-    const { url } = await uploads.reserve(alice, terms);
-    const headers = { authorization: "Bearer alice" };
-    const announced = { ...headers, "upload-complete": "?0", "upload-length": `${bytes}` };
-    const answer = await handler.fetch(
-      new Request(url, { method: "POST", headers: announced, body: "" }),
-    );
-    const location = answer.headers.get("location");
-    if (!answer.ok || location === null) return false;
-    await handler.fetch(new Request(new URL(location, url), { method: "DELETE", headers }));
-    return true;
   }
 }
 
