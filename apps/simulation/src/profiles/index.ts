@@ -1,6 +1,7 @@
 import type { Profile } from "../run/profile.ts";
 import { folders } from "./folders.ts";
 import { links } from "./links.ts";
+import { listen } from "./listen.ts";
 import { resume } from "./resume.ts";
 import { savesCrashes } from "./saves-crashes.ts";
 import { savesVersions } from "./saves-versions.ts";
@@ -14,4 +15,5 @@ export const profiles: readonly Profile[] = [
   uploads,
   resume,
   folders,
+  listen,
 ];
