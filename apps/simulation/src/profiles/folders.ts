@@ -165,6 +165,17 @@ export const folders: Profile = {
       ],
     },
     {
+      name: "a clean-up that fails takes back a step that was kept",
+      runs: 100,
+      edits: [
+        {
+          file: "storage/src/plugin/step-writer.ts",
+          from: "    await release().catch(() => {});\n    return result;",
+          to: "    await release();\n    return result;",
+        },
+      ],
+    },
+    {
       name: "a body that is cancelled is not released",
       runs: 60,
       edits: [{ file: "storage/src/plugin/body.ts", from: "      cancel: release,\n", to: "" }],
@@ -207,13 +218,13 @@ export const folders: Profile = {
       return trials.list(name, clients, own);
     });
     scene.plan("other program", { times: [0, 10], withinMs }, (own) =>
-      trials.changeForeign(own.pick(foreign), own),
+      trials.foreign.change(own.pick(foreign), own),
     );
     scene.plan("disk full", { times: [0, 2], withinMs }, (own) => {
       disk.freeBytes = own.int(0, 50_000);
       world.after(own.next() * 3_000, () => (disk.freeBytes = Infinity));
     });
-    scene.planPowerLosses({ times: [0, 5], withinMs }, () => trials.checkForeign());
+    scene.planPowerLosses({ times: [0, 5], withinMs }, () => trials.foreign.powerLost());
     return scene.phases({
       async calm() {
         disk.freeBytes = Infinity;

@@ -1,15 +1,15 @@
 import type { StorageBackend, StepWriter, WritableBackend } from "@sluice/storage";
 import type { Life, Machine } from "../process/machine.ts";
 import type { Run } from "../run/profile.ts";
-import type { Disk, Node } from "../services/disk.ts";
+import type { Disk } from "../services/disk.ts";
 import type { Random } from "../world/random.ts";
-import { epochMs } from "../world/world.ts";
+import { ForeignFiles } from "./foreign-files.ts";
 import { History } from "./history.ts";
 import { attempt } from "./workload.ts";
 import { sha256Of } from "./versions.ts";
 
 /** The folder that all processes of the host serve. */
-export const folder = "/tmp/files";
+const folder = "/tmp/files";
 
 type FolderBackend = WritableBackend & Required<Pick<StorageBackend, "writeInSteps">>;
 
@@ -24,18 +24,8 @@ interface Steps {
   isCommitted: boolean;
 }
 
-/** Bytes of a file that another program changes, and until when it had them. */
-interface ForeignState {
-  readonly node: Node;
-  readonly bytes: Buffer;
-  until: number;
-}
-
 /** Codes that only a fault of the product gives: disks fail, and objects change. */
 const faultCodes: ReadonlySet<string> = new Set(["protocol", "corrupt", "invalid_argument"]);
-
-/** Most bytes that another program writes at once. */
-const maxPieceBytes = 9_000;
 
 const sizes = [0, 1, 3_000, 30_000, 60_000] as const;
 
@@ -46,17 +36,18 @@ const sizes = [0, 1, 3_000, 30_000, 60_000] as const;
 export class FolderTrials {
   readonly #run: Run;
   readonly #disk: Disk;
+  /** Files that no process of the product changes. */
+  readonly foreign: ForeignFiles;
   readonly #histories: Map<string, History> = new Map();
   readonly #backends: WeakMap<Life, FolderBackend> = new WeakMap();
   readonly #steps: Steps[] = [];
   /** Digests of the contents that etags stood for. */
   readonly #etags: Map<string, string> = new Map();
-  /** Contents of files that others change, by key, and until when each was there. */
-  readonly #foreign: Map<string, ForeignState[]> = new Map();
 
   constructor(run: Run, disk: Disk, keys: readonly string[]) {
     this.#run = run;
     this.#disk = disk;
+    this.foreign = new ForeignFiles(run.world, disk, folder);
     disk.link(folder, disk.create(0o755, true), "mkdir");
     disk.sync(disk.at("/tmp", "sync"));
     for (const key of keys) this.#histories.set(key, new History());
@@ -231,11 +222,11 @@ export class FolderTrials {
         content !== undefined &&
         content.length === info.size &&
         content.subarray(start, end).equals(bytes);
-      const versions = this.#foreign.has(key)
-        ? this.#statesOf(key, from)
+      const versions = this.foreign.has(key)
+        ? this.foreign.statesOf(key, from)
         : this.#historyOf(key).possible(from, to);
       // two changes within a tick of the clock cannot be told apart, and such a file has no etag
-      const isKnown = !this.#foreign.has(key) || info.etag !== undefined;
+      const isKnown = !this.foreign.has(key) || info.etag !== undefined;
       if (isKnown && !versions.some(isOf))
         world.violate("BYTES", `${name}: ${bytes.length} bytes that are of no version`);
       if (!opened.range) this.#learn(key, info.etag, bytes, name);
@@ -281,7 +272,7 @@ export class FolderTrials {
         const page = await life!.untilEnd(backend.list(options));
         for (const { key, size } of page.objects) {
           found.add(key);
-          const sizesOf = this.#foreign.has(key)
+          const sizesOf = this.foreign.has(key)
             ? undefined
             : this.#historyOf(key).possible(from, world.now);
           if (sizesOf && !sizesOf.some((content) => content?.length === size))
@@ -297,59 +288,6 @@ export class FolderTrials {
     this.#checkCode(name, result);
   }
 
-  /** Another program changes a file: in place, by a new one with its name, or it removes it. */
-  changeForeign(key: string, random: Random): void {
-    const { world } = this.#run;
-    const path = `${folder}/${key}`;
-    const node = this.#disk.find(path);
-    const how = random.pick(["in place", "in place", "replaced", "removed"] as const);
-    world.tell(`another program changes ${key}: ${how}`);
-    if (node && how === "in place") {
-      if (random.chance(0.3)) this.#disk.resize(node, random.int(0, node.bytes.length));
-      this.#note(key, node);
-      const pieces = random.int(1, 4);
-      for (let piece = 0; piece < pieces; piece++)
-        world.after(piece * random.pick([0.3, 5, 200]), () => {
-          if (this.#disk.freeBytes < maxPieceBytes) return;
-          const bytes = random.fillBytes(Buffer.alloc(random.int(1, maxPieceBytes)));
-          this.#disk.write(node, bytes, random.int(0, node.bytes.length), path);
-          this.#note(key, node);
-        });
-      return;
-    }
-    for (const state of this.#foreign.get(key) ?? [])
-      if (state.node === node) state.until = Math.min(state.until, world.now);
-    if (node) node.changedMs = this.#wallMs();
-    if (node && how === "removed") return this.#disk.unlink(path, "unlink");
-    const made = this.#disk.create(0o644);
-    made.bytes = random.fillBytes(Buffer.alloc(random.pick(sizes)));
-    this.#disk.link(path, made, "rename");
-    this.#note(key, made);
-  }
-
-  /** A file of another program has new bytes. */
-  #note(key: string, node: Node): void {
-    const now = this.#wallMs();
-    node.modifiedMs = now;
-    node.changedMs = now;
-    const states = this.#foreign.get(key) ?? [];
-    for (const state of states)
-      if (state.node === node) state.until = Math.min(state.until, this.#run.world.now);
-    states.push({ node, bytes: Buffer.from(node.bytes), until: Infinity });
-    this.#foreign.set(key, states);
-  }
-
-  #statesOf(key: string, from: number): readonly Buffer[] {
-    return this.#foreign
-      .get(key)!
-      .filter(({ until }) => until >= from)
-      .map(({ bytes }) => bytes);
-  }
-
-  #wallMs(): number {
-    return Math.floor(epochMs + this.#run.world.now);
-  }
-
   #learn(key: string, etag: string | undefined, bytes: Buffer, name: string): void {
     if (etag === undefined) return;
     const digest = sha256Of(bytes);
@@ -361,14 +299,6 @@ export class FolderTrials {
 
   #checkCode(name: string, code: string): void {
     if (faultCodes.has(code)) this.#run.world.violate("CODE", `${name}: ${code}`);
-  }
-
-  /** A power loss changed files of others, too. */
-  checkForeign(): void {
-    for (const key of this.#foreign.keys()) {
-      const node = this.#disk.find(`${folder}/${key}`);
-      if (node) this.#note(key, node);
-    }
   }
 
   /** Finishes what is written in steps, and looks at every object and at the list of them. */
@@ -388,7 +318,7 @@ export class FolderTrials {
       if (result !== "ok") world.violate("CALM", `${name}: ${result}`);
       finish(world.now, result === "ok" ? "done" : "uncertain");
     }
-    for (const key of [...this.keys, ...this.#foreign.keys()])
+    for (const key of [...this.keys, ...this.foreign.keys])
       await this.read(`${machine!.name} reads ${key} in the end`, machine!, key, random);
     await this.list(`${machine!.name} lists in the end`, machines, random);
   }
