@@ -170,6 +170,27 @@ describe("a hub", () => {
     hub.leave(who);
   });
 
+  test("tells that the list may be another one after a watch broke, within a second", async () => {
+    const endings: ((error: Error) => void)[] = [];
+    const { memory, backend } = watched({
+      watch: async function* () {
+        yield {};
+        await new Promise((_, reject) => endings.push(reject));
+      },
+    });
+    const { hub } = hubOf(backend);
+    const who = listener({ hearsList: true });
+    hub.join(who);
+    await pass(0);
+    endings[0]!(new SluiceError("unavailable", "memory: watch: broke"));
+    await pass(0);
+    memory.put("new", "1");
+    expect(who.heard).toEqual([]);
+    await pass(1_000);
+    expect(who.heard).toEqual([{ updated: [], listed: "unknown" }]);
+    hub.leave(who);
+  });
+
   test("looks now and then where storage has no watch, or refuses one", async () => {
     for (const refuses of [false, true]) {
       const { memory, backend, watches } = watched({

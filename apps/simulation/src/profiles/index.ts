@@ -1,6 +1,8 @@
 import type { Profile } from "../run/profile.ts";
+import { folders } from "./folders.ts";
 import { leases } from "./leases.ts";
 import { links } from "./links.ts";
+import { listen } from "./listen.ts";
 import { resume } from "./resume.ts";
 import { savesCrashes } from "./saves-crashes.ts";
 import { savesVersions } from "./saves-versions.ts";
@@ -16,4 +18,6 @@ export const profiles: readonly Profile[] = [
   sessions,
   uploads,
   resume,
+  folders,
+  listen,
 ];

@@ -206,12 +206,9 @@ export class Disk {
   }
 }
 
-/** Up to some byte the new content, then the durable one, and zeros where that had nothing. */
+/** Up to some byte the new content, then the durable one: a size never counts bytes that are not there. */
 function tornOf({ bytes, durable }: Node, at: number): Buffer {
-  const torn = Buffer.alloc(bytes.length);
-  durable.copy(torn);
-  bytes.copy(torn, 0, 0, at);
-  return torn;
+  return Buffer.concat([bytes.subarray(0, at), durable.subarray(at, bytes.length)]);
 }
 
 /** Operations that a broken disk refuses. */

@@ -1,10 +1,12 @@
 import type { ByteRange } from "@sluice/core";
 import type {
+  ChangeBatch,
   MemoryBackend,
   ObjectWriter,
   OpenedObject,
   StepEnd,
   StepWriter,
+  WatchOptions,
   WritableBackend,
 } from "@sluice/storage";
 import type { Life, Machine } from "../process/machine.ts";
@@ -37,6 +39,8 @@ export class ObjectStore {
   steps: Steps = "bytes";
   /** Nothing more fits. */
   isFull = false;
+  /** It tells of changes. */
+  canWatch = true;
 
   constructor(
     world: World,
@@ -80,6 +84,7 @@ export class ObjectStore {
       },
       list: ({ signal, ...options } = {}) => call("list", signal, () => objects.list(options)),
       remove: (key, { signal } = {}) => call(`remove ${key}`, signal, () => objects.remove(key)),
+      ...(this.canWatch && { watch: (options) => this.#watch(life, options) }),
       write: async (key, { signal, repeat: _once, ...options } = {}) =>
         this.#writerFor(
           life,
@@ -199,6 +204,26 @@ export class ObjectStore {
       },
       { highWaterMark: 0 },
     );
+  }
+
+  /** Tells a process of changes, until it stops or the connection breaks. */
+  async *#watch(life: Life, { signal, ...options }: WatchOptions): AsyncGenerator<ChangeBatch> {
+    const key = {};
+    this.#open.set(key, life);
+    const ended = new AbortController();
+    const broken = this.#faults.strike("storage watch breaks", life.name);
+    const breakAt = broken && this.#world.after(broken.int(0, 30_000), () => ended.abort());
+    try {
+      const both = AbortSignal.any([signal, ended.signal]);
+      for await (const batch of this.objects.watch({ ...options, signal: both })) {
+        await this.#world.sleep(this.#random.next() * this.slownessMs, life);
+        yield batch;
+      }
+      if (!signal.aborted) throw unavailable(life.product, "watch");
+    } finally {
+      breakAt?.();
+      this.#open.delete(key);
+    }
   }
 
   #writerFor(

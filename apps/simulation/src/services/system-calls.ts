@@ -75,7 +75,10 @@ export class SystemCalls {
     return this.#statsOf(this.#opened(fd).node, options?.bigint);
   }
 
-  stat(given: string, options?: { bigint?: boolean; throwIfNoEntry?: boolean }): object | undefined {
+  stat(
+    given: string,
+    options?: { bigint?: boolean; throwIfNoEntry?: boolean },
+  ): object | undefined {
     const path = this.locate(given);
     if (options?.throwIfNoEntry === false && !this.#disk.find(path)) return undefined;
     return this.#statsOf(this.#disk.at(path, "stat"), options?.bigint);

@@ -35,6 +35,8 @@ export interface ClusterOptions {
   /** Adds tools to each MCP server. */
   readonly addTools?: (server: McpServer, life: Life) => void;
   readonly uploads?: Pick<UploadsOptions, "limits">;
+  /** The storage tells of changes. Default: true. */
+  readonly canWatch?: boolean;
   /** How the storage of uploads takes an object in several requests. */
   readonly inboxSteps?: Steps;
 }
@@ -77,6 +79,7 @@ export class Cluster {
     const service = machine("storage");
     this.files = new ObjectStore(world, faults, service, { name: "files", isPresigning: true });
     this.inbox = new ObjectStore(world, faults, service, { name: "inbox", isPresigning: false });
+    this.files.canWatch = options.canWatch ?? true;
     if (options.inboxSteps) this.inbox.steps = options.inboxSteps;
     this.redis = options.redis && new Redis(world, faults, options.redis === "durable");
     const key = createRandom("key").fillBytes(new Uint8Array(32));

@@ -60,8 +60,7 @@ export async function attempt(
   } catch (error) {
     world.log(`${name}: ${String(error).slice(0, 300)}`);
     if (error instanceof KilledError) result = "killed";
-    else if (error instanceof life.product.SluiceError && error.code !== "internal")
-      result = error.code;
+    else if (life.product.SluiceError.is(error) && error.code !== "internal") result = error.code;
     else {
       result = "another error";
       world.violate("ERROR", `${name}: ${stackOf(error)}`);

@@ -81,42 +81,44 @@ function parseId(text: string | undefined): RequestId | undefined {
 /** Writes messages as lines to a stream. */
 export class LineWriter {
   readonly #stream: Writable;
-  /** One wait serves all writes. */
-  #drained: Promise<void> | undefined;
+  /** Settle the writes that wait for the reader. */
+  readonly #waiting: Set<Settle> = new Set();
 
   constructor(stream: Writable) {
     this.#stream = stream;
+    stream.once("close", () => {
+      for (const settle of this.#waiting) settle(new Error("closed"));
+    });
   }
 
   /**
-   * Resolves when the stream takes more. Throws `unavailable` when the reader has left too much unread, or is gone.
+   * Resolves when the stream takes more, or has passed on this message. Throws `unavailable` when the reader has left too
+   * much unread, or is gone before it could read all of the message.
    */
   write(message: JSONRPCMessage): Promise<void> {
     const stream = this.#stream;
-    if (stream.destroyed || stream.writableEnded)
-      return Promise.reject(new SluiceError("unavailable", "bridge: peer disconnected"));
+    if (stream.destroyed || stream.writableEnded) return Promise.reject(disconnected());
     if (stream.writableLength > maxWaitingBytes)
       return Promise.reject(
         new SluiceError("unavailable", "bridge: the peer does not read what is sent to it"),
       );
-    if (stream.write(`${JSON.stringify(message)}\n`)) return Promise.resolve();
-    this.#drained ??= untilDrained(stream).finally(() => (this.#drained = undefined));
-    return this.#drained;
+    return new Promise((resolve, reject) => {
+      const settle: Settle = (error) => {
+        this.#waiting.delete(settle);
+        if (error) reject(disconnected());
+        else resolve();
+      };
+      this.#waiting.add(settle);
+      // its own callback: a message that was read whole may be done, whatever became of those behind it
+      if (stream.write(`${JSON.stringify(message)}\n`, settle)) settle();
+    });
   }
 }
 
-function untilDrained(stream: Writable): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const settle = (): void => {
-      stream.off("drain", settle).off("close", leave);
-      resolve();
-    };
-    const leave = (): void => {
-      stream.off("drain", settle).off("close", leave);
-      reject(new SluiceError("unavailable", "bridge: peer disconnected"));
-    };
-    stream.on("drain", settle).on("close", leave);
-  });
+type Settle = (error?: Error | null) => void;
+
+function disconnected(): SluiceError {
+  return new SluiceError("unavailable", "bridge: peer disconnected");
 }
 
 /** A line that was longer than allowed: only its ends are kept. */

@@ -87,12 +87,15 @@ export function createChangeHub(backend: StorageBackend, options: ChangeHubOptio
     let canWatch = backend.watch !== undefined;
     let waitMs = rescanMs;
     let hasMissed = false;
+    // also of a watch that ends with an error
+    const onArmed = (): void => {
+      waitMs = minWaitMs;
+      hasMissed = true;
+    };
     while (!signal.aborted) {
       if (canWatch) {
         try {
-          const wasArmed = await listen(signal, hasMissed);
-          waitMs = wasArmed ? minWaitMs : waitMs;
-          hasMissed ||= wasArmed;
+          await listen(signal, { missed: hasMissed, onArmed });
         } catch (error) {
           if (signal.aborted) return;
           canWatch = SluiceError.is(error) && error.retryable;
@@ -106,19 +109,22 @@ export function createChangeHub(backend: StorageBackend, options: ChangeHubOptio
     }
   }
 
-  /** Takes what a watch gives until it ends; true when it was armed at all. */
-  async function listen(signal: AbortSignal, missed: boolean): Promise<boolean> {
+  /** Takes what a watch gives until it ends. `missed`: another watch ended before. */
+  async function listen(
+    signal: AbortSignal,
+    { missed, onArmed }: { readonly missed: boolean; readonly onArmed: () => void },
+  ): Promise<void> {
     let isArmed = false;
     for await (const batch of backend.watch!({ signal })) {
       if (signal.aborted) break;
       take(batch);
       if (isArmed) continue;
       isArmed = true;
+      onArmed();
       // anything can have happened since the watch before, or since an object was described
       if (missed) take({ reset: true });
       else rescan(signal).catch(onError);
     }
-    return isArmed;
   }
 
   function take({ changed = [], removed = [], reset }: ChangeBatch): void {
