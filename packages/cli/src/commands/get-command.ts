@@ -21,6 +21,7 @@ import {
   type SaveReport,
   type DownloadSettings,
 } from "../download/save-resource.ts";
+import { type FileOfTree, saveFilesTogether } from "../download/save-together.ts";
 import { writeResources } from "../download/write-resources.ts";
 import { runInOrder, SaveOrder } from "../save/save-order.ts";
 import {
@@ -153,12 +154,22 @@ class GetRun {
     const refusals = new RefusedFiles(resourceFaults);
     const paths = new PathsTaken();
     const tally = new Tally("saved", "there already");
+    const together = saveFilesTogether(
+      this.#connection,
+      isTree ? this.#smallFiles(chosen, isPresent, paths, folder) : new Map(),
+      { ...this.#options, consent },
+    );
 
     const save = async (index: number, jobSignal: AbortSignal): Promise<SaveReport> => {
       const resource = chosen[index]!;
       const { path, uri } = resource;
       if (path !== undefined) paths.take(path, uri);
       if (isPresent(index)) return present[index]!;
+      const report = await together?.reportOf(index);
+      if (report) {
+        progress[index]!.report(report.bytes, report.bytes);
+        return report;
+      }
       return saveResource(
         { ...this.#connection, signal: jobSignal },
         {
@@ -182,7 +193,7 @@ class GetRun {
       await runInOrder<SaveReport | Refusal>({
         count: chosen.length,
         jobs,
-        signal,
+        signal: together ? AbortSignal.any([signal, together.signal]) : signal,
         run: async (index, jobSignal) => {
           try {
             return await save(index, jobSignal);
@@ -203,10 +214,29 @@ class GetRun {
         },
       });
     } finally {
+      await together?.close();
       this.#bar.clear();
       if (isBatch && !json && !quiet) note(tally.summary(refusals.count));
     }
     refusals.ensureNone(chosen.length);
+  }
+
+  /** Files of a tree whose size the list has, each with a path of its own; the others are got by themselves. */
+  #smallFiles(
+    chosen: readonly ChosenResource[],
+    isPresent: (index: number) => boolean,
+    paths: PathsTaken,
+    folder: OutputFolder,
+  ): Map<number, FileOfTree> {
+    const files = new Map<number, FileOfTree>();
+    for (const [index, resource] of chosen.entries()) {
+      const { uri, path, size } = resource;
+      const sha256 = this.#expectedOf(resource);
+      if (path === undefined || size === undefined || sha256 === "unknown") continue;
+      if (isPresent(index) || !paths.isFree(path, uri)) continue;
+      files.set(index, { uri, size, sha256, place: () => folder.place(path) });
+    }
+    return files;
   }
 
   /** Reports for the files of a tree that are there as the list has them; these need no call. */
@@ -325,12 +355,22 @@ async function ensureFolder(output: string, isTree: boolean): Promise<void> {
 class PathsTaken {
   readonly #uris = new Map<string, string>();
 
+  /** Takes a path, unless another resource has it. */
+  isFree(path: string, uri: string): boolean {
+    return this.#ownerOf(path, uri) === uri;
+  }
+
   take(path: string, uri: string): void {
+    const other = this.#ownerOf(path, uri);
+    if (other !== uri)
+      throw fault("already_exists", `it has the same path as ${printable(other)}`, "get it alone");
+  }
+
+  #ownerOf(path: string, uri: string): string {
     // where case does not count, one would replace the other
     const key = process.platform === "linux" ? path : path.normalize("NFC").toLowerCase();
-    const other = this.#uris.get(key);
-    if (other === undefined) this.#uris.set(key, uri);
-    else if (other !== uri)
-      throw fault("already_exists", `it has the same path as ${printable(other)}`, "get it alone");
+    const owner = this.#uris.get(key) ?? uri;
+    this.#uris.set(key, owner);
+    return owner;
   }
 }
