@@ -76,10 +76,11 @@ test("a file of another digest than the listed one is refused, and the rest is s
   expect((await readdir(out)).filter((name) => !name.startsWith("."))).toHaveLength(29);
 });
 
-test("files that differ stay unless forced, and are then replaced", async () => {
+test("files that are there come by themselves: they stay unless forced, and are then replaced", async () => {
   const out = join(root, "mine");
   await mkdir(out);
   await writeFile(join(out, "3.txt"), "mine");
+  const before = await recorded();
   const args = ["get", served.url, "files://local/", "-o", out, "--include", "*.txt"];
   const first = await runHere(args);
   expect(first.stderr).toContain("29 saved, 1 refused");
@@ -87,4 +88,5 @@ test("files that differ stay unless forced, and are then replaced", async () => 
   const again = await runHere([...args, "--force"]);
   expect(again.status).toBe(0);
   expect(await readFile(join(out, "3.txt"), "utf8")).toBe(small["3.txt"]);
+  await expect.poll(async () => (await recorded())["tree"]).toBe(before["tree"]! + 1);
 });

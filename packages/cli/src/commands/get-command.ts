@@ -1,3 +1,4 @@
+import { lstatSync } from "node:fs";
 import { stat } from "node:fs/promises";
 import { scaleOf } from "@sluice/client/internal";
 import type { Consent, StreamFacts } from "@sluice/client";
@@ -156,7 +157,7 @@ class GetRun {
     const tally = new Tally("saved", "there already");
     const together = saveFilesTogether(
       this.#connection,
-      isTree ? this.#smallFiles(chosen, isPresent, paths, folder) : new Map(),
+      isTree ? await this.#smallFiles(chosen, isPresent, paths, folder) : new Map(),
       { ...this.#options, consent },
     );
 
@@ -221,19 +222,24 @@ class GetRun {
     refusals.ensureNone(chosen.length);
   }
 
-  /** Files of a tree whose size the list has, each with a path of its own; the others are got by themselves. */
-  #smallFiles(
+  /**
+   * Files of a tree whose size the list has, each with a path of its own where nothing is; the others are got by
+   * themselves.
+   */
+  async #smallFiles(
     chosen: readonly ChosenResource[],
     isPresent: (index: number) => boolean,
     paths: PathsTaken,
     folder: OutputFolder,
-  ): Map<number, FileOfTree> {
+  ): Promise<Map<number, FileOfTree>> {
     const files = new Map<number, FileOfTree>();
     for (const [index, resource] of chosen.entries()) {
       const { uri, path, size } = resource;
       const sha256 = this.#expectedOf(resource);
       if (path === undefined || size === undefined || sha256 === "unknown") continue;
       if (isPresent(index) || !paths.isFree(path, uri)) continue;
+      const place = await folder.find(path);
+      if (place !== undefined && lstatSync(place, { throwIfNoEntry: false })) continue;
       files.set(index, { uri, size, sha256, place: () => folder.place(path) });
     }
     return files;
