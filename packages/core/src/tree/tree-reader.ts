@@ -13,7 +13,7 @@ export type TreeEvent =
   | { readonly kind: "refusal"; readonly refusal: TreeRefusal };
 
 /** What a call asked for and declared. */
-export interface TreeDemand {
+interface TreeDemand {
   /** Number of its URIs. */
   readonly files: number;
   /** Maximum bytes of all files together. */
