@@ -266,7 +266,8 @@ test.each(["SIGKILL", "SIGINT"] as const)(
     try {
       const args = ["get", server.url, "**", "-o", join(folder, "out"), "-j", "3"];
       for (const lines of [1, 10, 25]) {
-        const { status } = await sluice(args, {
+        // else the rest is there before the signal
+        const { status } = await sluice([...args, "--limit-rate", "4000000"], {
           onStart(child) {
             let seen = 0;
             child.stdout!.on("data", (chunk: Buffer) => {

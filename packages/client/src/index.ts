@@ -14,4 +14,13 @@ export type {
   TransferTimeouts,
 } from "./download/stream-options.ts";
 export { saveResource, streamResource } from "./download/stream-resource.ts";
+export { saveTree } from "./tree/portable-tree.ts";
+export type {
+  FailedTreeFile,
+  SavedTree,
+  SavedTreeFile,
+  SaveTree,
+  SaveTreeOptions,
+  TreeFile,
+} from "./tree/tree-options.ts";
 export type { PeerTimeouts } from "./net/timeouts.ts";

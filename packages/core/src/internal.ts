@@ -132,6 +132,20 @@ export {
   STREAM_RELATION,
 } from "./wire/streaming.ts";
 export {
+  maxTreeFileBytes,
+  maxTreeUriLength,
+  TREE_METHOD,
+  TREE_TYPE,
+  type TreeBounds,
+  treeBounds,
+  treeBoundsIn,
+  type TreeHead,
+  type TreeRefusal,
+  type TreeTrailer,
+} from "./wire/tree.ts";
+export { formatTreeFrame } from "./tree/tree-frames.ts";
+export { type TreeEvent, TreeReader } from "./tree/tree-reader.ts";
+export {
   type AnsweredFile,
   type BinaryElicitation,
   type FileFieldSchema,

@@ -1,3 +1,5 @@
+import { lstatSync } from "node:fs";
+import { stat } from "node:fs/promises";
 import { scaleOf } from "@sluice/client/internal";
 import type { Consent, StreamFacts } from "@sluice/client";
 import { SluiceError } from "@sluice/core";
@@ -21,6 +23,7 @@ import {
   type SaveReport,
   type DownloadSettings,
 } from "../download/save-resource.ts";
+import { type FileOfTree, saveFilesTogether } from "../download/save-together.ts";
 import { writeResources } from "../download/write-resources.ts";
 import { runInOrder, SaveOrder } from "../save/save-order.ts";
 import {
@@ -144,12 +147,22 @@ class GetRun {
     const refusals = new RefusedFiles(resourceFaults);
     const paths = new PathsTaken();
     const tally = new Tally("saved", "there already");
+    const together = saveFilesTogether(
+      this.#connection,
+      isTree ? await this.#smallFiles(chosen, isPresent, paths, folder) : new Map(),
+      { ...this.#options, consent },
+    );
 
     const save = async (index: number, jobSignal: AbortSignal): Promise<SaveReport> => {
       const resource = chosen[index]!;
       const { path, uri } = resource;
       if (path !== undefined) paths.take(path, uri);
       if (isPresent(index)) return present[index]!;
+      const report = await together?.reportOf(index);
+      if (report) {
+        progress[index]!.report(report.bytes, report.bytes);
+        return report;
+      }
       return saveResource(
         { ...this.#connection, signal: jobSignal },
         {
@@ -173,7 +186,7 @@ class GetRun {
       await runInOrder<SaveReport | Refusal>({
         count: chosen.length,
         jobs,
-        signal,
+        signal: together ? AbortSignal.any([signal, together.signal]) : signal,
         run: async (index, jobSignal) => {
           try {
             return await save(index, jobSignal);
@@ -194,10 +207,34 @@ class GetRun {
         },
       });
     } finally {
+      await together?.close();
       this.#bar.clear();
       if (isBatch && !json && !quiet) note(tally.summary(refusals.count));
     }
     refusals.ensureNone(chosen.length);
+  }
+
+  /**
+   * Files of a tree whose size the list has, each with a path of its own where nothing is; the others are got by
+   * themselves.
+   */
+  async #smallFiles(
+    chosen: readonly ChosenResource[],
+    isPresent: (index: number) => boolean,
+    paths: PathsTaken,
+    folder: OutputFolder,
+  ): Promise<Map<number, FileOfTree>> {
+    const files = new Map<number, FileOfTree>();
+    for (const [index, resource] of chosen.entries()) {
+      const { uri, path, size } = resource;
+      const sha256 = this.#expectedOf(resource);
+      if (path === undefined || size === undefined || sha256 === "unknown") continue;
+      if (isPresent(index) || !paths.isFree(path, uri)) continue;
+      const place = await folder.find(path);
+      if (place !== undefined && lstatSync(place, { throwIfNoEntry: false })) continue;
+      files.set(index, { uri, size, sha256, place: () => folder.place(path) });
+    }
+    return files;
   }
 
   /** Reports for the files of a tree that are there as the list has them; these need no call. */
@@ -299,11 +336,22 @@ interface Refusal {
 class PathsTaken {
   readonly #uris = new Map<string, string>();
 
+  /** Takes a path, unless another resource has it. */
+  isFree(path: string, uri: string): boolean {
+    return this.#ownerOf(path, uri) === uri;
+  }
+
   take(path: string, uri: string): void {
-    const key = pathKey(path);
-    const other = this.#uris.get(key);
-    if (other === undefined) this.#uris.set(key, uri);
-    else if (other !== uri)
+    const other = this.#ownerOf(path, uri);
+    if (other !== uri)
       throw fault("already_exists", `it has the same path as ${printable(other)}`, "get it alone");
+  }
+
+  #ownerOf(path: string, uri: string): string {
+    // where case does not count, one would replace the other
+    const key = pathKey(path);
+    const owner = this.#uris.get(key) ?? uri;
+    this.#uris.set(key, owner);
+    return owner;
   }
 }

@@ -198,7 +198,8 @@ type SavedFacts = Omit<SavedFile, "verified"> & {
   readonly verified: SavedFile["verified"] | "none";
 };
 
-function savedReport(
+/** The report for a file that was saved. */
+export function savedReport(
   facts: SavedFacts,
   durationMs: number,
   { json }: DownloadSettings,

@@ -4,6 +4,8 @@ import {
   type DeliveryMode,
   EXTENSION_ID,
   STREAM_METHOD,
+  TREE_METHOD,
+  type TreeBounds,
 } from "@sluice/core/internal";
 import type { HopExchange, HopAnswer } from "../net/exchange.ts";
 import type { SessionCredentials } from "../net/request-headers.ts";
@@ -15,8 +17,11 @@ export interface RequestingClient {
   request(request: any, resultSchema: any, options?: any): Promise<any>;
 }
 
-/** One `resources/stream` call on its way through an SDK client and its transport. */
+/** One call for bytes on its way through an SDK client and its transport. */
 export interface StreamCall {
+  /** Default: `resources/stream`. The other one asks for many files in one response. */
+  readonly method?: typeof STREAM_METHOD | typeof TREE_METHOD;
+  /** Of the resource; of the first one if the call is for many. */
   readonly uri: string;
   /** What the call declares, whatever the client declared when it connected. */
   readonly streaming: DeclaredStreaming;
@@ -69,7 +74,7 @@ interface OutgoingCall {
 /** The stream call in a JSON-RPC message; `undefined` for every other message. */
 export function outgoingCall(message: unknown): OutgoingCall | undefined {
   const { id, method, params } = (message ?? {}) as JsonRpcCall;
-  if (method !== STREAM_METHOD) return undefined;
+  if (method !== STREAM_METHOD && method !== TREE_METHOD) return undefined;
   const { [CALL_META]: callId, ...meta } = params?._meta ?? {};
   const call = typeof callId === "string" ? calls.get(callId) : undefined;
   if (!call) return undefined;
@@ -104,18 +109,24 @@ export interface StreamingCapabilities {
 export interface DeclaredStreaming {
   readonly maxStreamBytes?: number;
   readonly prefer?: readonly DeliveryMode[];
+  /** Bounds of a response with many files. */
+  readonly tree?: TreeBounds;
 }
 
 /** Our settings as an extension's data. */
 // oxlint-disable-next-line typescript/consistent-type-definitions -- an SDK wants an index signature, which only a type alias has
-export type StreamingExtension = { maxStreamSize?: number; prefer?: string[] };
+export type StreamingExtension = {
+  maxStreamSize?: number;
+  prefer?: string[];
+  tree?: { maxFiles: number; maxBytes: number };
+};
 
 /**
  * The capabilities of `createStreaming` alone: they tell a server that it may answer `resources/stream` with bytes.
  * Without `maxStreamBytes` the server need not mind the size.
  */
 export function streamingCapabilities(streaming: DeclaredStreaming = {}): StreamingCapabilities {
-  const { maxStreamBytes: maxStreamSize, prefer } = streaming;
+  const { maxStreamBytes: maxStreamSize, prefer, tree } = streaming;
   if (maxStreamSize !== undefined && !(Number.isSafeInteger(maxStreamSize) && maxStreamSize > 0))
     throw new RangeError(
       `client: maxStreamBytes ${maxStreamSize} is not a byte count; pass a safe integer from 1`,
@@ -124,7 +135,11 @@ export function streamingCapabilities(streaming: DeclaredStreaming = {}): Stream
   return {
     resourceStreaming: size,
     extensions: {
-      [EXTENSION_ID]: definedMembers({ maxStreamSize, prefer: prefer && [...prefer] }),
+      [EXTENSION_ID]: definedMembers({
+        maxStreamSize,
+        prefer: prefer && [...prefer],
+        tree: tree && { ...tree },
+      }),
     },
   };
 }

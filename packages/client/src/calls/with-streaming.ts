@@ -6,7 +6,10 @@ import {
   parseMediaType,
   readJson,
   RESOURCE_URI_HEADER,
+  STREAM_METHOD,
   systemClock,
+  TREE_METHOD,
+  TREE_TYPE,
 } from "@sluice/core/internal";
 import type { HopExchange, HopAnswer } from "../net/exchange.ts";
 import { createFetchExchange } from "../net/fetch-exchange.ts";
@@ -123,12 +126,14 @@ async function sortAnswer(answer: HopAnswer, request: InterceptedRequest): Promi
   const essence = parseMediaType(headers.get("content-type"))?.essence;
   const coded = contentCodings(headers.get("content-encoding")).length > 0;
   const ok = isSuccess(status);
+  const { method = STREAM_METHOD, uri } = request.call;
   // the name of the resource alongside makes them its bytes, whatever their type
-  if (ok && headers.has(RESOURCE_URI_HEADER))
-    return { direct: answer, response: placeholder(request) };
+  const isBytes =
+    method === TREE_METHOD ? essence === TREE_TYPE && !coded : headers.has(RESOURCE_URI_HEADER);
+  if (ok && isBytes) return { direct: answer, response: placeholder(request) };
   if (status === 401 || status === 403)
     return { response: respond(answer, await readBeginning(body)) };
-  const what = `resources/stream ${JSON.stringify(request.call.uri)}`;
+  const what = `${method} ${JSON.stringify(uri)}`;
   const readOptions = { what, id: request.id, answerMs: request.call.headersMs };
   if (!ok) {
     const failure = httpError(what, status, { retryAfterMs: retryAfterOf(answer) });

@@ -10,8 +10,11 @@ import {
 import type { StreamCall } from "../calls/stream-calls.ts";
 
 /** The error with which the SDK's client rejected a call, as one of ours. */
-export function refusalOf({ uri, answer }: StreamCall, error: unknown): SluiceError {
-  const what = `${STREAM_METHOD} ${JSON.stringify(uri)}`;
+export function refusalOf(
+  { method = STREAM_METHOD, uri, answer }: StreamCall,
+  error: unknown,
+): SluiceError {
+  const what = `${method} ${JSON.stringify(uri)}`;
   const { status } = answer ?? {};
   if (status === 401 || status === 403) return httpError(what, status, { cause: error });
   // SDK version 1 has a number for it, version 2 a word

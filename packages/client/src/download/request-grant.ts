@@ -53,7 +53,7 @@ export async function requestGrant(
     headersMs: timeouts.headersMs,
     signal,
   };
-  const result = await callStream(client, call);
+  const result = await callStream(client, call, { uri });
   const { answer } = call;
   try {
     return await sortAnswer(uri, result, answer, settings, fallback);
@@ -63,8 +63,16 @@ export async function requestGrant(
   }
 }
 
-async function callStream(client: RequestingClient, call: StreamCall): Promise<StreamResult> {
-  const { signal, uri, headersMs } = call;
+/**
+ * Makes a call for bytes: they are then in its answer. Gives the result in JSON-RPC, which is a placeholder where bytes came.
+ * Rejects with the refusal as an error of ours.
+ */
+export async function callStream(
+  client: RequestingClient,
+  call: StreamCall,
+  params: Readonly<Record<string, unknown>>,
+): Promise<StreamResult> {
+  const { method = STREAM_METHOD, signal, headersMs } = call;
   signal.throwIfAborted();
   const { id, end } = beginCall(call);
   const stop = new AbortController();
@@ -74,10 +82,8 @@ async function callStream(client: RequestingClient, call: StreamCall): Promise<S
     if (call.answer && call.answer.status === undefined) stop.abort(unanswered());
   }, headersMs);
   try {
-    const params = { uri, _meta: { [CALL_META]: id } };
-    return await client.request({ method: STREAM_METHOD, params }, schemaOf(isResult), {
-      signal: stop.signal,
-    });
+    const request = { method, params: { ...params, _meta: { [CALL_META]: id } } };
+    return await client.request(request, schemaOf(isResult), { signal: stop.signal });
   } catch (error) {
     call.answer?.direct?.body.cancel();
     stop.signal.throwIfAborted();
@@ -94,7 +100,8 @@ const loadRefusals = createLoader(() => import("./refused-call.ts"), "the table 
 
 async function refusedBy(call: StreamCall, error: unknown): Promise<SluiceError> {
   const refusals = await loadRefusals().catch(() => undefined);
-  const unknown = `client: ${STREAM_METHOD} ${JSON.stringify(call.uri)}: the call failed`;
+  const { method = STREAM_METHOD, uri } = call;
+  const unknown = `client: ${method} ${JSON.stringify(uri)}: the call failed`;
   return (
     refusals?.refusalOf(call, error) ?? new SluiceError("unavailable", unknown, { cause: error })
   );

@@ -164,7 +164,7 @@ async function fetchAll(
 }
 
 /** A server's word about the past: future times, and the zero that stands for none, are ignored. */
-function isFileTime(ms: number | undefined): ms is number {
+export function isFileTime(ms: number | undefined): ms is number {
   return ms !== undefined && ms > 0 && ms <= Date.now();
 }
 

@@ -1,4 +1,5 @@
 // `resources/stream`: SEP-2532, and what we add to it.
+import type { TreeBounds } from "./tree.ts";
 
 /** Method name (SEP-2532 §3). */
 export const STREAM_METHOD = "resources/stream";
@@ -36,6 +37,8 @@ export interface ClientStreaming {
    * Ours, extension only: modes that the client prefers, best first. Absent: the server chooses.
    */
   readonly prefer?: readonly DeliveryMode[];
+  /** Ours, extension only: bounds of responses with many files. Absent: the client takes none. */
+  readonly tree?: TreeBounds;
 }
 
 export const deliveryModes = ["direct", "redirect", "downloadUrl"] as const;

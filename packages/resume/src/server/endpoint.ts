@@ -1,6 +1,12 @@
 import { isLegacyRequest, type McpHandlerRequestOptions } from "@modelcontextprotocol/server";
 import { SluiceError } from "@sluice/core";
-import { cancelledBy, isRequest, type LooseResponse, STREAM_METHOD } from "@sluice/core/internal";
+import {
+  cancelledBy,
+  isRequest,
+  type LooseResponse,
+  STREAM_METHOD,
+  TREE_METHOD,
+} from "@sluice/core/internal";
 import { problem, problemOf, tagOf } from "@sluice/server/internal";
 import type { StreamPage } from "@sluice/state";
 import { toResponse } from "@sluice/transport-http/internal";
@@ -48,7 +54,8 @@ export async function answerPost(parts: ResumeParts, asked: SessionRequest): Pro
     return response;
   }
   // its response may be bytes: the layer of Sluice, on either side, must see the request itself
-  if (sessionId === "" || body.method === STREAM_METHOD) return handler.fetch(request, withBody);
+  const mayBeBytes = body.method === STREAM_METHOD || body.method === TREE_METHOD;
+  if (sessionId === "" || mayBeBytes) return handler.fetch(request, withBody);
   return startStream(parts, asked, body);
 }
 

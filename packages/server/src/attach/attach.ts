@@ -6,7 +6,7 @@ import type {
   ServerContext,
   StandardSchemaV1,
 } from "@modelcontextprotocol/server";
-import { definedMembers, STREAM_METHOD } from "@sluice/core/internal";
+import { definedMembers, STREAM_METHOD, TREE_METHOD } from "@sluice/core/internal";
 import { z } from "zod/v4";
 import type { Callers } from "../access/principal.ts";
 import { cacheHint } from "../calls/request-caller.ts";
@@ -23,6 +23,7 @@ import { isFromV1, isV2, serverInV2, type AnyMcpServer } from "../calls/sdk-v1.t
 import { canStream, declareStreaming } from "../calls/streaming-declarations.ts";
 import type { Subscribers } from "../changes/subscriber.ts";
 import { streamResource, type StreamParts } from "../delivery/stream-resource.ts";
+import { streamTree } from "../delivery/stream-tree.ts";
 import {
   registeredMark,
   resourcesHandler,
@@ -201,7 +202,14 @@ function attach(
       return streamResource(streaming, call);
     },
   );
-  if (stream) declareStreaming(mcp);
+  if (stream) {
+    const types = { params: urisParams, result: anyResult };
+    server.setRequestHandler(TREE_METHOD, types, async ({ uris }, ctx) => {
+      if (!canStream(mcp, ctx)) throw methodNotFound("Method not found");
+      return streamTree(streaming, { mcp, ctx, uris, isOurs });
+    });
+    declareStreaming(mcp);
+  }
   checkParams(server);
   return isOurs;
 }
@@ -215,6 +223,12 @@ function hrefOf(uri: string): string {
 const uriParams: StandardSchemaV1<{ uri: string }> = passing(
   () => z.looseObject({ uri: z.string({ error: "must be a string" }) }),
   ({ uri }) => typeof uri === "string",
+);
+
+/** Parameters of a method about several resources. */
+const urisParams: StandardSchemaV1<{ uris: string[] }> = passing(
+  () => z.looseObject({ uris: z.array(z.string(), { error: "must be a list of URIs" }) }),
+  ({ uris }) => Array.isArray(uris) && uris.every((uri) => typeof uri === "string"),
 );
 
 /** Parameters of a method that lists. */

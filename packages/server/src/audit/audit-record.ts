@@ -1,7 +1,7 @@
 import type { DeliveryMode, RevisionKind } from "@sluice/core/internal";
 
 /**
- * What a caller did: `link` made a link, `download` is a request to a download URL or a link, `upload` a step of an upload,
+ * What a caller did: `tree` asked for many files in one response, and each of them has a record `stream` of its own; `link` made a link, `download` is a request to a download URL or a link, `upload` a step of an upload,
  * `completion` the call that suggests names, and the others are calls of the method of that name.
  */
 export type AuditAction =
@@ -10,6 +10,7 @@ export type AuditAction =
   | "read"
   | "subscribe"
   | "stream"
+  | "tree"
   | "completion"
   | "link"
   | "download"
@@ -70,7 +71,7 @@ export interface AuditRecord {
   readonly revision?: RevisionKind;
   /** How the bytes travel. */
   readonly mode?: DeliveryMode | "link";
-  /** With `list` and `templates`: how many were shown; with `completion`: names that were suggested. */
+  /** With `list` and `templates`: how many were shown; with `tree`: how many files came; with `completion`: names that were suggested. */
   readonly shown?: number;
   /** With `list`: resources of the page that access rules kept back. */
   readonly withheld?: number;

@@ -12,7 +12,7 @@ import {
   type Meter,
   type Tracer,
 } from "@opentelemetry/api";
-import { definedMembers } from "@sluice/core/internal";
+import { definedMembers, TREE_METHOD } from "@sluice/core/internal";
 import type { AuditAction, AuditRecord } from "./audit-record.ts";
 import type { CarrierReader, Telemetry } from "./telemetry.ts";
 
@@ -30,6 +30,7 @@ const names: Readonly<Record<AuditAction, string>> = {
   read: "resources/read",
   subscribe: "resources/subscribe",
   stream: "resources/stream",
+  tree: TREE_METHOD,
   completion: "completion/complete",
   link: "sluice.link",
   download: "sluice.download",

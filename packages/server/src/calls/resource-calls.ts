@@ -122,6 +122,21 @@ export class ResourceCalls {
     });
   }
 
+  /** Begins the record of one of several resources of an identified call. */
+  beginPart(
+    { identity, address }: IdentifiedCall,
+    { mcp, ctx, action, uri }: Pick<ResourceCall, "mcp" | "ctx" | "action" | "uri">,
+  ): AuditEntry {
+    const principal = tagOf(identity.principal);
+    const facts = { action, revision: revisionOf(mcp), uri, address, principal };
+    return this.#options.audit.begin(facts, carrierIn(ctx.mcpReq._meta));
+  }
+
+  /** Counts one of several resources of an identified call as a call of its own. Rejects as the meter does. */
+  admitPart({ principal }: IdentifiedCall): Promise<void> | undefined {
+    return this.#options.usage.admit(tagOf(principal), "transfer");
+  }
+
   /** Like {@link ResourceCalls.answer}, for a caller outside of MCP. */
   answerCaller<Result>({ signal, ...counted }: CallerCall, work: Work<Result>): Promise<Result> {
     const carrier = (name: string): string | undefined => counted.caller.header(name);

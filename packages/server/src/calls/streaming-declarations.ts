@@ -10,8 +10,10 @@ import {
   type DeliveryMode,
   deliveryModes,
   EXTENSION_ID,
+  treeBounds,
+  treeBoundsIn,
 } from "@sluice/core/internal";
-import type { ReplySlot } from "./exchange.ts";
+import { notesOf, type ReplySlot } from "./exchange.ts";
 import { revisionOf } from "./request-caller.ts";
 import { findHandler, type SdkHandler } from "./sdk-handlers.ts";
 
@@ -66,6 +68,7 @@ function declaredIn(capabilities: unknown): ClientStreaming | undefined {
   return definedMembers({
     maxStreamSize,
     prefer: Array.isArray(prefer) ? prefer.filter(isDeliveryMode) : undefined,
+    tree: treeBoundsIn(declaration),
   });
 }
 
@@ -82,13 +85,15 @@ export function declareStreaming(mcp: McpServer): void {
   const { server } = mcp;
   server.registerCapabilities({
     resources: { stream: true } as Record<string, boolean>,
-    extensions: { [EXTENSION_ID]: {} },
+    extensions: { [EXTENSION_ID]: { tree: { ...treeBounds } } },
   });
   const set = server.setRequestHandler.bind(server) as (method: string, handler: unknown) => void;
   const declare = (method: string, handler: SdkHandler): void =>
     set(method, async ({ params }: { readonly params?: object }, ctx: ServerContext) => {
       const answer = await handler(params, ctx);
-      return canStream(mcp, ctx) ? answer : withoutStreaming(answer);
+      if (!canStream(mcp, ctx)) return withStreaming(answer, undefined);
+      // a lasting connection has no HTTP response for bytes
+      return notesOf(ctx.http?.req).isLasting === true ? withStreaming(answer, {}) : answer;
     });
   for (const method of declaring) {
     const handler = findHandler(server, method);
@@ -104,19 +109,24 @@ export function declareStreaming(mcp: McpServer): void {
 /** Methods whose answers declare capabilities: of the session revision and of the stateless one. */
 const declaring: readonly string[] = ["initialize", "server/discover"];
 
-function withoutStreaming(answer: Record<string, unknown>): Record<string, unknown> {
+/** The answer with another content of our extension, or without streaming. */
+function withStreaming(
+  answer: Record<string, unknown>,
+  declaration: object | undefined,
+): Record<string, unknown> {
   const { resources, extensions, ...capabilities } = answer["capabilities"] as Record<
     string,
     object
   >;
-  const { stream: _stream, ...otherResources } = resources as Record<string, unknown>;
+  const { stream, ...otherResources } = resources as Record<string, unknown>;
   const { [EXTENSION_ID]: _own, ...others } = extensions as Record<string, unknown>;
+  const extensionsNow = declaration ? { ...others, [EXTENSION_ID]: declaration } : others;
   return {
     ...answer,
     capabilities: {
       ...capabilities,
-      resources: otherResources,
-      ...(Object.keys(others).length > 0 && { extensions: others }),
+      resources: declaration ? { ...otherResources, stream } : otherResources,
+      ...(Object.keys(extensionsNow).length > 0 && { extensions: extensionsNow }),
     },
   };
 }

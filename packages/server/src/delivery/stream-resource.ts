@@ -59,13 +59,11 @@ export async function streamResource(
   parts: StreamParts,
   call: StreamRequest,
 ): Promise<Record<string, unknown>> {
-  const { calls, resourceMetadataUrl, onError } = parts;
   const { mcp, ctx, uri } = call;
   const slot = slotOf(ctx);
-  const signal = ctx.http?.req?.signal;
-  try {
+  return answerOrFault(parts, call, async (signal) => {
     const callOptions = { mcp, ctx, uri, action: "stream", kind: "transfer", signal } as const;
-    const answer = await calls.answer(callOptions, async (identifiedCall) => ({
+    const answer = await parts.calls.answer(callOptions, async (identifiedCall) => ({
       answer: await answerStream(parts, call, identifiedCall),
       ending: "handled",
     }));
@@ -73,6 +71,23 @@ export async function streamResource(
     leaveReply(slot, answer.reply);
     // a dummy: the SDK requires a result, and the transport discards it
     return { uri };
+  });
+}
+
+/**
+ * Runs the answer to a call for bytes; `signal` aborts when the client disconnects. Errors go to the reply slot as faults, and
+ * to the SDK as errors of the protocol.
+ */
+export async function answerOrFault(
+  { resourceMetadataUrl, onError }: Pick<StreamParts, "resourceMetadataUrl" | "onError">,
+  call: FaultyCall,
+  answer: (signal: AbortSignal | undefined) => Promise<Record<string, unknown>>,
+): Promise<Record<string, unknown>> {
+  const { ctx } = call;
+  const slot = slotOf(ctx);
+  const signal = ctx.http?.req?.signal;
+  try {
+    return await answer(signal);
   } catch (error) {
     const isGone = signal?.aborted === true || ctx.mcpReq.signal.aborted;
     if (outcomeOf(error) === "failed" && !isGone) onError(error);
@@ -82,6 +97,12 @@ export async function streamResource(
     if (slot) slot.fault = fault;
     throw toProtocolError(fault);
   }
+}
+
+/** A call whose errors become faults. */
+interface FaultyCall extends Pick<StreamRequest, "mcp" | "ctx"> {
+  /** Absent if it names several. */
+  readonly uri?: string;
 }
 
 async function answerStream(
@@ -173,7 +194,7 @@ async function redirectOrThrow(
 }
 
 /** The place of a URI; `undefined` if no mount of this principal has it. */
-function findPlace(
+export function findPlace(
   mounts: Mounts,
   uri: string,
   principal: Principal | undefined,
@@ -240,8 +261,8 @@ function deliveryOrder(
  * Refuses a caller whose access token lacks the scopes for reading a resource. The SDK checks scopes only at
  * `resources/read`; without this check, streaming would bypass them.
  */
-async function ensureStreamScopes(
-  { mcp, ctx }: StreamRequest,
+export async function ensureStreamScopes(
+  { mcp, ctx }: Pick<StreamRequest, "mcp" | "ctx">,
   uri: string,
   resourceMetadataUrl: string | undefined,
 ): Promise<void> {
@@ -263,7 +284,7 @@ async function ensureStreamScopes(
 
 function streamFault(
   error: unknown,
-  { mcp, uri }: StreamRequest,
+  { mcp, uri }: FaultyCall,
   resourceMetadataUrl: string | undefined,
 ): RpcFault {
   const revision = revisionOf(mcp);

@@ -29,7 +29,7 @@ type AnswerCall = (
 ) => Promise<LayerAnswer>;
 
 /**
- * Makes the function that answers `resources/stream`. The handler always answers the call; if its server has also filled
+ * Makes the function that answers `resources/stream`, and the call for many files. The handler always answers the call; if its server has also filled
  * the reply slot of the request, that is sent instead: bytes, a redirect or an error.
  */
 export function createStreamCall(

@@ -5,6 +5,7 @@ import {
   LISTEN_METHOD,
   type LooseRequest,
   STREAM_METHOD,
+  TREE_METHOD,
 } from "@sluice/core/internal";
 import type { Sluice } from "@sluice/server";
 import { closeReplySlot } from "@sluice/server/internal";
@@ -135,7 +136,8 @@ export function withSluice(
     const { mcpOptions, refusal } = await readJsonBody(request, given, maxRequestBodySize);
     if (refusal) return refusal;
     const call = request.method === "POST" ? callIn(mcpOptions?.parsedBody) : undefined;
-    if (call?.method === STREAM_METHOD) return stream(request, call, mcpOptions, exchange);
+    if (call?.method === STREAM_METHOD || call?.method === TREE_METHOD)
+      return stream(request, call, mcpOptions, exchange);
     if (call?.method === LISTEN_METHOD) return listen(request, call, mcpOptions, exchange);
     if (call && mayNeedSignIn(call.method))
       return callWithSignIn(request, call, mcpOptions, exchange);
@@ -164,6 +166,7 @@ export function withSluice(
 /** The requests that this layer must see. */
 const watchedMethods: readonly string[] = [
   STREAM_METHOD,
+  TREE_METHOD,
   LISTEN_METHOD,
   "initialize",
   "completion/complete",

@@ -1,0 +1,64 @@
+import { lstat, mkdir } from "node:fs/promises";
+import { join } from "node:path";
+import { SluiceError } from "@sluice/core";
+import { diskError, diskOrigin } from "../save/disk-error.ts";
+
+/** A folder that gets a tree of files, in folders that are made as they are needed. */
+export class TreeFolder {
+  readonly #root: string;
+  readonly #made = new Map<string, Promise<void>>();
+
+  constructor(root: string) {
+    this.#root = root;
+  }
+
+  /**
+   * Makes the folders of a file and gives its path. `path` is relative, with `/`, and of safe names. Throws `already_exists`
+   * if a file or a link stands in place of a folder, or a folder or a link in place of the file: a link may lead out of this
+   * one, and a save into a folder takes the server's name.
+   */
+  async place(path: string): Promise<string> {
+    const parts = path.split("/");
+    for (let depth = 0; depth < parts.length; depth += 1)
+      await this.#make(join(this.#root, ...parts.slice(0, depth)), depth === 0);
+    const file = join(this.#root, ...parts);
+    await ensureFileOrNone(file);
+    return file;
+  }
+
+  #make(folder: string, isRoot: boolean): Promise<void> {
+    let making = this.#made.get(folder);
+    if (!making) this.#made.set(folder, (making = isRoot ? makeRoot(folder) : makeFolder(folder)));
+    return making;
+  }
+}
+
+async function makeRoot(folder: string): Promise<void> {
+  try {
+    await mkdir(folder, { recursive: true });
+  } catch (error) {
+    throw diskError(`save to ${JSON.stringify(folder)}`, error);
+  }
+}
+
+async function makeFolder(folder: string): Promise<void> {
+  try {
+    await mkdir(folder);
+  } catch (error) {
+    const info = await lstat(folder).catch(() => undefined);
+    if (info?.isDirectory()) return;
+    if (!info) throw diskError(`save to ${JSON.stringify(folder)}`, error);
+    throw inTheWay(folder, "folder");
+  }
+}
+
+async function ensureFileOrNone(path: string): Promise<void> {
+  const info = await lstat(path).catch(() => undefined);
+  if (info && !info.isFile()) throw inTheWay(path, "file");
+}
+
+function inTheWay(path: string, wanted: "file" | "folder"): SluiceError {
+  return new SluiceError("already_exists", `client: ${JSON.stringify(path)} is not a ${wanted}`, {
+    origin: diskOrigin,
+  });
+}
