@@ -1,5 +1,4 @@
 import { lstatSync } from "node:fs";
-import { stat } from "node:fs/promises";
 import { scaleOf } from "@sluice/client/internal";
 import type { Consent, StreamFacts } from "@sluice/client";
 import { SluiceError } from "@sluice/core";
