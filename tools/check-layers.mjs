@@ -159,6 +159,7 @@ const chapters = {
     "hosts",
     "bridge",
     "download",
+    "sync",
     "upload",
     "commands",
   ],

@@ -99,7 +99,7 @@ export async function ensureFolder(output: string, isTree: boolean): Promise<voi
 }
 
 /** True for a folder that is there, and for a path that names one by the slash at its end. */
-export async function isFolder(path: string): Promise<boolean> {
+async function isFolder(path: string): Promise<boolean> {
   return path.endsWith("/") || ((await stat(path).catch(() => undefined))?.isDirectory() ?? false);
 }
 

@@ -2,6 +2,7 @@ import { readFile } from "node:fs/promises";
 import { homedir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { z } from "zod";
+import { definedMembers } from "@sluice/core/internal";
 import { errnoOf, fault } from "../terminal/failure.ts";
 import type { ServerCallOptions } from "./connect.ts";
 
@@ -25,7 +26,7 @@ const configSchema = z.strictObject({
 });
 
 /** The file of names: `$XDG_CONFIG_HOME/sluice/servers.json`, on Windows in `%APPDATA%`. */
-export function namesFile(env: NodeJS.ProcessEnv = process.env): string {
+function namesFile(env: NodeJS.ProcessEnv = process.env): string {
   const { XDG_CONFIG_HOME: xdg, APPDATA: roaming } = env;
   const base =
     process.platform === "win32"
@@ -44,11 +45,11 @@ export async function serverNamed<Given extends NamedOptions>(
 ): Promise<readonly [string, Given]> {
   const entry = namePattern.test(argument) ? (await readNames())[argument] : undefined;
   if (!entry) return [argument, options];
-  const { url, header = [], trust = [], ...files } = entry;
+  const { url, header = [], trust = [], cacert, cert, key } = entry;
   const folder = dirname(namesFile());
-  const paths = Object.fromEntries(
-    Object.entries(files).map(([option, path]) => [option, resolve(folder, path)]),
-  );
+  const whole = (path: string | undefined): string | undefined =>
+    path === undefined ? undefined : resolve(folder, path);
+  const paths = definedMembers({ cacert: whole(cacert), cert: whole(cert), key: whole(key) });
   return [
     url,
     {
