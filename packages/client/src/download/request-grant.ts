@@ -47,6 +47,7 @@ export async function requestGrant(
 ): Promise<DownloadGrant> {
   const { signal, maxStreamBytes, prefer, timeouts } = settings;
   const call: StreamCall = {
+    method: STREAM_METHOD,
     uri,
     streaming: definedMembers({ maxStreamBytes, prefer }),
     connectMs: timeouts.connectMs,
@@ -72,7 +73,7 @@ export async function callStream(
   call: StreamCall,
   params: Readonly<Record<string, unknown>>,
 ): Promise<StreamResult> {
-  const { method = STREAM_METHOD, signal, headersMs } = call;
+  const { method, signal, headersMs } = call;
   signal.throwIfAborted();
   const { id, end } = beginCall(call);
   const stop = new AbortController();
@@ -100,8 +101,7 @@ const loadRefusals = createLoader(() => import("./refused-call.ts"), "the table 
 
 async function refusedBy(call: StreamCall, error: unknown): Promise<SluiceError> {
   const refusals = await loadRefusals().catch(() => undefined);
-  const { method = STREAM_METHOD, uri } = call;
-  const unknown = `client: ${method} ${JSON.stringify(uri)}: the call failed`;
+  const unknown = `client: ${JSON.stringify(call.uri)}: the call failed`;
   return (
     refusals?.refusalOf(call, error) ?? new SluiceError("unavailable", unknown, { cause: error })
   );

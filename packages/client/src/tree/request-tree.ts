@@ -3,6 +3,7 @@ import {
   EXTENSION_ID,
   maxTreeFileBytes,
   TREE_METHOD,
+  TREE_TYPE,
   treeBounds,
   treeBoundsIn,
   type TreeBounds,
@@ -53,6 +54,7 @@ export async function requestTree(
   const { signal, timeouts } = settings;
   const call: StreamCall = {
     method: TREE_METHOD,
+    bytesType: TREE_TYPE,
     uri: uris[0]!,
     streaming: { maxStreamBytes: maxFileBytesOf(settings), tree: bounds },
     connectMs: timeouts.connectMs,
