@@ -115,7 +115,7 @@ export interface DeclaredStreaming {
 export type StreamingExtension = {
   maxStreamSize?: number;
   prefer?: string[];
-  tree?: TreeBounds;
+  tree?: { maxFiles: number; maxBytes: number };
 };
 
 /**

@@ -64,11 +64,16 @@ export async function requestGrant(
   }
 }
 
-/**
- * Makes a call for bytes: they are then in its answer. Gives the result in JSON-RPC, which is a placeholder where bytes came.
- * Rejects with the refusal as an error of ours.
- */
-export async function callStream(
+/** Makes a call whose bytes are then in its answer. Rejects with the refusal as an error of ours. */
+export async function requestBytes(
+  client: RequestingClient,
+  call: StreamCall,
+  params: Readonly<Record<string, unknown>>,
+): Promise<void> {
+  await callStream(client, call, params);
+}
+
+async function callStream(
   client: RequestingClient,
   call: StreamCall,
   params: Readonly<Record<string, unknown>>,

@@ -9,7 +9,7 @@ import {
   type TreeBounds,
 } from "@sluice/core/internal";
 import type { RequestingClient, StreamCall } from "../calls/stream-calls.ts";
-import { callStream } from "../download/request-grant.ts";
+import { requestBytes } from "../download/request-grant.ts";
 import type { StreamSettings } from "../download/stream-options.ts";
 
 /** What an SDK client knows of its server. */
@@ -61,7 +61,7 @@ export async function requestTree(
     headersMs: timeouts.headersMs,
     signal,
   };
-  await callStream(client, call, { uris });
+  await requestBytes(client, call, { uris });
   const { direct, failure, credentials } = call.answer ?? {};
   if (failure) throw failure;
   if (!direct || !credentials)
