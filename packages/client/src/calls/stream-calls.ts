@@ -3,8 +3,6 @@ import {
   definedMembers,
   type DeliveryMode,
   EXTENSION_ID,
-  STREAM_METHOD,
-  TREE_METHOD,
   type TreeBounds,
 } from "@sluice/core/internal";
 import type { HopExchange, HopAnswer } from "../net/exchange.ts";
@@ -19,10 +17,11 @@ export interface RequestingClient {
 
 /** One call for bytes on its way through an SDK client and its transport. */
 export interface StreamCall {
-  /** Default: `resources/stream`. The other one asks for many files in one response. */
-  readonly method?: typeof STREAM_METHOD | typeof TREE_METHOD;
+  readonly method: string;
   /** Of the resource; of the first one if the call is for many. */
   readonly uri: string;
+  /** Media type of a response with bytes. Default: any, of one that names the resource. */
+  readonly bytesType?: string;
   /** What the call declares, whatever the client declared when it connected. */
   readonly streaming: DeclaredStreaming;
   readonly connectMs: number;
@@ -73,8 +72,7 @@ interface OutgoingCall {
 
 /** The stream call in a JSON-RPC message; `undefined` for every other message. */
 export function outgoingCall(message: unknown): OutgoingCall | undefined {
-  const { id, method, params } = (message ?? {}) as JsonRpcCall;
-  if (method !== STREAM_METHOD && method !== TREE_METHOD) return undefined;
+  const { id, params } = (message ?? {}) as JsonRpcCall;
   const { [CALL_META]: callId, ...meta } = params?._meta ?? {};
   const call = typeof callId === "string" ? calls.get(callId) : undefined;
   if (!call) return undefined;
@@ -84,7 +82,6 @@ export function outgoingCall(message: unknown): OutgoingCall | undefined {
 
 interface JsonRpcCall {
   readonly id?: unknown;
-  readonly method?: unknown;
   readonly params?: { readonly _meta?: Record<string, unknown> };
 }
 
@@ -138,7 +135,7 @@ export function streamingCapabilities(streaming: DeclaredStreaming = {}): Stream
       [EXTENSION_ID]: definedMembers({
         maxStreamSize,
         prefer: prefer && [...prefer],
-        tree: tree && { ...tree },
+        tree,
       }),
     },
   };

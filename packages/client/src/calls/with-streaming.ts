@@ -6,10 +6,7 @@ import {
   parseMediaType,
   readJson,
   RESOURCE_URI_HEADER,
-  STREAM_METHOD,
   systemClock,
-  TREE_METHOD,
-  TREE_TYPE,
 } from "@sluice/core/internal";
 import type { HopExchange, HopAnswer } from "../net/exchange.ts";
 import { createFetchExchange } from "../net/fetch-exchange.ts";
@@ -126,15 +123,14 @@ async function sortAnswer(answer: HopAnswer, request: InterceptedRequest): Promi
   const essence = parseMediaType(headers.get("content-type"))?.essence;
   const coded = contentCodings(headers.get("content-encoding")).length > 0;
   const ok = isSuccess(status);
-  const { method = STREAM_METHOD, uri } = request.call;
+  const { call } = request;
   // the name of the resource alongside makes them its bytes, whatever their type
-  const isBytes =
-    method === TREE_METHOD ? essence === TREE_TYPE && !coded : headers.has(RESOURCE_URI_HEADER);
+  const isBytes = call.bytesType ? call.bytesType === essence : headers.has(RESOURCE_URI_HEADER);
   if (ok && isBytes) return { direct: answer, response: placeholder(request) };
   if (status === 401 || status === 403)
     return { response: respond(answer, await readBeginning(body)) };
-  const what = `${method} ${JSON.stringify(uri)}`;
-  const readOptions = { what, id: request.id, answerMs: request.call.headersMs };
+  const what = `${call.method} ${JSON.stringify(call.uri)}`;
+  const readOptions = { what, id: request.id, answerMs: call.headersMs };
   if (!ok) {
     const failure = httpError(what, status, { retryAfterMs: retryAfterOf(answer) });
     if (essence === "application/json" || essence === "application/problem+json") {
@@ -154,7 +150,6 @@ async function sortAnswer(answer: HopAnswer, request: InterceptedRequest): Promi
       response: respond(answer, answerIn(await readMessage(body, readOptions), readOptions)),
     };
   if (!coded && essence === "text/event-stream") {
-    const { call } = request;
     const { watchEvents } = await loadEvents().catch((error: unknown) => {
       body.cancel(error);
       throw error;

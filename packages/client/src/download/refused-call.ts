@@ -5,15 +5,11 @@ import {
   errorTable,
   httpError,
   type Reason,
-  STREAM_METHOD,
 } from "@sluice/core/internal";
 import type { StreamCall } from "../calls/stream-calls.ts";
 
 /** The error with which the SDK's client rejected a call, as one of ours. */
-export function refusalOf(
-  { method = STREAM_METHOD, uri, answer }: StreamCall,
-  error: unknown,
-): SluiceError {
+export function refusalOf({ method, uri, answer }: StreamCall, error: unknown): SluiceError {
   const what = `${method} ${JSON.stringify(uri)}`;
   const { status } = answer ?? {};
   if (status === 401 || status === 403) return httpError(what, status, { cause: error });

@@ -47,6 +47,7 @@ export async function requestGrant(
 ): Promise<DownloadGrant> {
   const { signal, maxStreamBytes, prefer, timeouts } = settings;
   const call: StreamCall = {
+    method: STREAM_METHOD,
     uri,
     streaming: definedMembers({ maxStreamBytes, prefer }),
     connectMs: timeouts.connectMs,
@@ -63,16 +64,21 @@ export async function requestGrant(
   }
 }
 
-/**
- * Makes a call for bytes: they are then in its answer. Gives the result in JSON-RPC, which is a placeholder where bytes came.
- * Rejects with the refusal as an error of ours.
- */
-export async function callStream(
+/** Makes a call whose bytes are then in its answer. Rejects with the refusal as an error of ours. */
+export async function requestBytes(
+  client: RequestingClient,
+  call: StreamCall,
+  params: Readonly<Record<string, unknown>>,
+): Promise<void> {
+  await callStream(client, call, params);
+}
+
+async function callStream(
   client: RequestingClient,
   call: StreamCall,
   params: Readonly<Record<string, unknown>>,
 ): Promise<StreamResult> {
-  const { method = STREAM_METHOD, signal, headersMs } = call;
+  const { method, signal, headersMs } = call;
   signal.throwIfAborted();
   const { id, end } = beginCall(call);
   const stop = new AbortController();
@@ -100,8 +106,7 @@ const loadRefusals = createLoader(() => import("./refused-call.ts"), "the table 
 
 async function refusedBy(call: StreamCall, error: unknown): Promise<SluiceError> {
   const refusals = await loadRefusals().catch(() => undefined);
-  const { method = STREAM_METHOD, uri } = call;
-  const unknown = `client: ${method} ${JSON.stringify(uri)}: the call failed`;
+  const unknown = `client: ${JSON.stringify(call.uri)}: the call failed`;
   return (
     refusals?.refusalOf(call, error) ?? new SluiceError("unavailable", unknown, { cause: error })
   );

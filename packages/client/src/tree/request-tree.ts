@@ -3,12 +3,13 @@ import {
   EXTENSION_ID,
   maxTreeFileBytes,
   TREE_METHOD,
+  TREE_TYPE,
   treeBounds,
   treeBoundsIn,
   type TreeBounds,
 } from "@sluice/core/internal";
 import type { RequestingClient, StreamCall } from "../calls/stream-calls.ts";
-import { callStream } from "../download/request-grant.ts";
+import { requestBytes } from "../download/request-grant.ts";
 import type { StreamSettings } from "../download/stream-options.ts";
 
 /** What an SDK client knows of its server. */
@@ -53,13 +54,14 @@ export async function requestTree(
   const { signal, timeouts } = settings;
   const call: StreamCall = {
     method: TREE_METHOD,
+    bytesType: TREE_TYPE,
     uri: uris[0]!,
     streaming: { maxStreamBytes: maxFileBytesOf(settings), tree: bounds },
     connectMs: timeouts.connectMs,
     headersMs: timeouts.headersMs,
     signal,
   };
-  await callStream(client, call, { uris });
+  await requestBytes(client, call, { uris });
   const { direct, failure, credentials } = call.answer ?? {};
   if (failure) throw failure;
   if (!direct || !credentials)
