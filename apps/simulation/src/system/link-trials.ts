@@ -94,7 +94,7 @@ export class LinkTrials {
     const { run } = this.#scene;
     const uri = baseUri + random.pick(keys);
     const { rotation } = this.#options;
-    const kid = rotation?.current(server.life);
+    const kidBefore = rotation?.current(server.life);
     const caller = {
       ...(session !== undefined && { sessionId: session }),
       header: (field: string) => (field === "authorization" ? "Bearer alice" : undefined),
@@ -103,11 +103,11 @@ export class LinkTrials {
     const what = `${machine.name} makes ${name} (${terms.use}, ${terms.ttlMs} ms)`;
     let link: Link | undefined;
     await attempt(run, what, machine, async () => {
-      const bound = {
-        ...(session !== undefined && { session }),
-        ...(kid !== undefined && { kid }),
-      };
-      link = { ...(await server.sluice.link(uri, { ...terms, caller })), ...bound };
+      const made = await server.sluice.link(uri, { ...terms, caller });
+      // the key may have changed since
+      const kid = rotation?.current(server.life);
+      const isSure = kid !== undefined && kid === kidBefore;
+      link = { ...made, ...(session !== undefined && { session }), ...(isSure && { kid }) };
       this.#watch.made({ ...link, ...terms, madeAt: run.world.now });
     });
     return link;

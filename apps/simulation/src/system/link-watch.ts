@@ -13,7 +13,7 @@ export interface WatchedLink {
   readonly madeAt: number;
   /** Session that it ends with. */
   readonly session?: string;
-  /** Key that it was sealed with. */
+  /** Key that it was sealed with, where that is sure. */
   readonly kid?: string;
 }
 
@@ -61,8 +61,10 @@ export class LinkWatch {
       const record = this.#records.get(tokenOf(url.href));
       if (!record || method !== "GET") return;
       const skewMs = server.life?.machine.skewMs ?? 0;
-      const had = [begunAt, world.now].map((at) => hadKey?.(server.life!, record.kid!, at));
-      if (response.status === 404 && !had.includes(false) && hadKey)
+      const { kid } = record;
+      const had =
+        hadKey && kid ? [begunAt, world.now].map((at) => hadKey(server.life!, kid, at)) : [];
+      if (response.status === 404 && had[0] && had[1])
         this.#lookAtRefusal(record, server.name, epochMs + world.now + skewMs);
       if (response.status !== 200 && response.status !== 206) return;
       if (had[0] === false && had[1] === false)
