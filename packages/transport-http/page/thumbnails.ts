@@ -69,7 +69,7 @@ export class Thumbnails {
   }
 }
 
-/** The picture of a file, small; `undefined` for a file that is none, or too large a one. */
+/** The picture of a file, small; `undefined` for other files, and for too large ones. */
 async function loadPicture(uri: string): Promise<ImageBitmap | undefined> {
   const { signal } = new AbortController();
   const link = await requestLink(uri, signal);

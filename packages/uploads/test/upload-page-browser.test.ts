@@ -184,7 +184,7 @@ describe.skipIf(!hasBrowser)("the upload page in a browser", () => {
     },
   );
 
-  test("what comes next is the loudest: to choose, then Done, then what to tell an assistant", async () => {
+  test("the next step is the loudest: to choose, then Done, then a word to the assistant", async () => {
     const asked = await open({ photo });
     const colour = (element: string) =>
       page.evaluate(`getComputedStyle(document.querySelector("${element}")).backgroundColor`);
