@@ -85,6 +85,7 @@ const chapters = {
     "provide",
     "storage",
     "calls",
+    "apps",
     "urls",
     "resources",
     "delivery",
