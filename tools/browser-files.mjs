@@ -20,6 +20,20 @@ export async function bundlePage({ entry, styles }) {
   return { script: output[0].code, style: texts.map(compact).join("") };
 }
 
+/** The same for an App, which is one document: its host names the theme, not the browser. */
+export async function bundleApp(parts) {
+  const { script, style } = await bundlePage(parts);
+  const themed = style.replace(
+    /@media \(prefers-color-scheme: dark\) \{\s*:root (\{[^{}]*\})\s*\}/g,
+    ':root[data-theme="dark"] $1',
+  );
+  if (themed.includes("prefers-color-scheme"))
+    throw new Error("a style for dark themes is not a block of :root alone");
+  if (/<\/style|<\/script|<!--/i.test(script + themed))
+    throw new Error("the script or the style would end its element");
+  return { script, style: themed };
+}
+
 /** Without comments and indentation. */
 function compact(style) {
   return style.replace(/\/\*.*?\*\//gs, "").replace(/^\s+/gm, "");

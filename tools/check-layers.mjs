@@ -86,6 +86,7 @@ const chapters = {
     "provide",
     "storage",
     "calls",
+    "apps",
     "urls",
     "resources",
     "delivery",

@@ -181,6 +181,7 @@ export {
   type TransferEvent,
 } from "./transfer/transfer.ts";
 export {
+  bytesOfHex,
   decodeAnyBase64,
   decodeBase64,
   decodeBase64Url,

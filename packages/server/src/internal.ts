@@ -20,6 +20,8 @@ export type { AuditEnding, AuditEntry, BeginAudit } from "./audit/audit.ts";
 export type { Listen, Listening, ListenRequest } from "./changes/listen.ts";
 export { shieldHeaders } from "./http/byte-headers.ts";
 export { html, type Html } from "./http/html.ts";
+export { appDocument } from "./apps/app-document.ts";
+export { appToolMeta, serveApp, showsApps, type HostApp } from "./apps/host-app.ts";
 export { pageAsset, type PageAsset } from "./http/page-asset.ts";
 export {
   discardReply,
@@ -62,7 +64,7 @@ export { createByteAccount, type ByteAccount, type ByteLease } from "./limits/by
 export type { UsageMeter } from "./limits/rate-limits.ts";
 export type { ClientShare } from "./limits/share.ts";
 export type { ContentHeads } from "./content/content-head.ts";
-export { callerOf, revisionOf } from "./calls/request-caller.ts";
+export { callerOf, clientCapabilities, revisionOf } from "./calls/request-caller.ts";
 export type { RpcFault } from "./faults/rpc-fault.ts";
 export { toolError, toolFault } from "./faults/advice.ts";
 export { callInV2, serverInV2 } from "./calls/sdk-v1.ts";

@@ -1,2 +1,4 @@
-/** Script and style as they are served. */
-export function bundle(): Promise<{ readonly script: string; readonly style: string }>;
+/** Scripts and styles as they are served. */
+export function bundle(): Promise<
+  Readonly<Record<"script" | "style" | "appScript" | "appStyle", string>>
+>;

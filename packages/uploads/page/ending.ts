@@ -1,32 +1,33 @@
-import { endings } from "../src/page/page-endings.ts";
 import { announce, byId, make } from "../../transport-http/page/elements.ts";
 import { askPage, type PageStatus } from "./page-status.ts";
-import { tellPanel } from "./panel.ts";
-
-/** What to do when the time is over. */
-export const timeOver = "This link has expired. Go back to where you got it and ask for a new one.";
+import type { Place } from "./place.ts";
 
 const firstDelayMs = 300;
 const longestDelayMs = 3_000;
 
 /** Shows what became of the question in place of its form, and goes on until the tool has said how it ended. */
-export function showEnding(form: HTMLElement, status: PageStatus, isOwn: boolean): void {
+export function showEnding(
+  form: HTMLElement,
+  place: Place,
+  status: PageStatus,
+  isOwn: boolean,
+): void {
   const title = make("h1", { tabindex: "-1" });
   const notice = make("div", { class: "notice-page", id: "ending" }, title, make("p"));
   form.replaceWith(notice);
-  tellEnding(status, isOwn);
+  tellEnding(place, status, isOwn);
   title.focus();
-  if (status.phase === "answered") watchEnding(isOwn);
+  if (status.phase === "answered") watchEnding(place, isOwn);
 }
 
 /** Asks until the tool has said how it ended, and shows that. */
-export function watchEnding(isOwn = true): void {
+export function watchEnding(place: Place, isOwn = true): void {
   let delayMs = firstDelayMs;
   const ask = async (): Promise<void> => {
     try {
-      const status = await askPage();
-      if (status.phase !== "answered") return tellEnding(status, isOwn);
-      say(endings.answered.sentence);
+      const status = await askPage(place.url);
+      if (status.phase !== "answered") return tellEnding(place, status, isOwn);
+      say(place.endingOf("answered").sentence);
     } catch {
       say("The server cannot be reached. Check your connection; this page tries again by itself.");
     }
@@ -36,22 +37,23 @@ export function watchEnding(isOwn = true): void {
   void ask();
 }
 
-function tellEnding({ phase }: PageStatus, isOwn: boolean): void {
+/** Shows how the question ended, in the notice that is there. */
+export function tellEnding(place: Place, { phase }: PageStatus, isOwn: boolean): void {
   if (phase === "open") return;
-  tellPanel(phase);
   const { heading, sentence } =
     phase === "expired"
       ? {
           heading: "Your files were not taken",
-          sentence: `They were not taken in time. ${timeOver}`,
+          sentence: `They were not taken in time. ${place.timeOver}`,
         }
-      : endings[phase];
+      : place.endingOf(phase);
   const isElsewhere = !isOwn && (phase === "answered" || phase === "accepted");
   const title = byId("ending").querySelector("h1")!;
   title.textContent = heading;
   document.title = heading;
   say(isElsewhere ? `This was sent from another tab or window. ${sentence}` : sentence);
   announce(`${heading}. ${sentence}`);
+  place.onEnding?.(phase, isOwn);
 }
 
 function say(sentence: string): void {

@@ -94,6 +94,30 @@ function jsonOf(text: string): unknown {
   }
 }
 
+/** Loads a page of the server: it is parsed, and nothing of it runs. Rejects with {@link Interrupted}. */
+export function getDocument(
+  url: string,
+  signal: AbortSignal,
+): Promise<{ readonly status: number; readonly page: Document }> {
+  return new Promise((resolve, reject) => {
+    if (signal.aborted) return reject(signal.reason);
+    const request = new XMLHttpRequest();
+    request.open("GET", url);
+    request.responseType = "document";
+    request.timeout = silenceMs;
+    const abort = (): void => request.abort();
+    signal.addEventListener("abort", abort);
+    request.addEventListener("loadend", () => {
+      signal.removeEventListener("abort", abort);
+      const { status, responseXML: page } = request;
+      if (signal.aborted) reject(signal.reason);
+      else if (page) resolve({ status, page });
+      else reject(new Interrupted("The connection was lost."));
+    });
+    request.send();
+  });
+}
+
 /** Asks for something that is never kept: another tab that waits for the same does not keep this one waiting. */
 export async function get(
   url: string,

@@ -9,21 +9,21 @@ export interface PageStatus {
 }
 
 /** Asks the server what became of the question. Rejects with {@link Interrupted} when it cannot say. */
-export async function askPage(): Promise<PageStatus> {
+export async function askPage(url: string): Promise<PageStatus> {
   const { signal } = new AbortController();
-  const answer = await get(location.href, signal, { accept: "application/json" });
+  const answer = await get(url, signal, { accept: "application/json" });
   if (answer.status === 404 || answer.status === 410) return { phase: "expired" };
   if (answer.status !== 200) throw new Interrupted("The server is busy.");
   return answer.json as PageStatus;
 }
 
 /** Gives the answer to the server. Says what is wrong with it and what to do; nothing if the status of the page tells. */
-export async function answerPage(body: object): Promise<string | undefined> {
+export async function answerPage(url: string, body: object): Promise<string | undefined> {
   let answer: Answer;
   try {
     answer = await send({
       method: "POST",
-      url: location.href,
+      url,
       headers: { "content-type": "application/json" },
       body: JSON.stringify(body),
       signal: AbortSignal.timeout(30_000),

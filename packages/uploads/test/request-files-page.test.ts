@@ -22,6 +22,7 @@ function createPages(answer: (question: PageQuestion) => unknown, patience = 0) 
       questions.set(question.pageId, question);
       return `http://127.0.0.1:9/mcp/uploads/page/${question.pageId}`;
     },
+    urlOf: (pageId) => `http://127.0.0.1:9/mcp/uploads/page/${pageId}`,
     async answerOf(pageId) {
       asked += 1;
       return asked > patience ? answer(questions.get(pageId)!) : undefined;

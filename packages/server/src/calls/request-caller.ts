@@ -1,4 +1,11 @@
-import type { McpServer, ServerContext } from "@modelcontextprotocol/server";
+import {
+  CLIENT_CAPABILITIES_META_KEY,
+  CLIENT_INFO_META_KEY,
+  type ClientCapabilities,
+  type Implementation,
+  type McpServer,
+  type ServerContext,
+} from "@modelcontextprotocol/server";
 import type { RevisionKind } from "@sluice/core/internal";
 import type { Caller } from "../access/principal.ts";
 import { findExchange, notesOf, type ReplySlot } from "./exchange.ts";
@@ -10,6 +17,25 @@ const firstStateless = "2026";
 export function revisionOf(mcp: McpServer): RevisionKind {
   const version = mcp.server.getNegotiatedProtocolVersion();
   return version !== undefined && version >= firstStateless ? "modern" : "legacy";
+}
+
+/** What a client declares: on this request if there is no session, else when it opened the session. */
+export function clientCapabilities(
+  mcp: McpServer,
+  ctx: ServerContext,
+): ClientCapabilities | undefined {
+  if (revisionOf(mcp) === "legacy") return mcp.server.getClientCapabilities();
+  return envelopeOf(ctx)[CLIENT_CAPABILITIES_META_KEY] as ClientCapabilities | undefined;
+}
+
+/** The name that a client gives itself, at the same times. Not for servers of SDK v1. */
+export function clientName(mcp: McpServer, ctx: ServerContext): string | undefined {
+  if (revisionOf(mcp) === "legacy") return mcp.server.getClientVersion()?.name;
+  return (envelopeOf(ctx)[CLIENT_INFO_META_KEY] as Implementation | undefined)?.name;
+}
+
+function envelopeOf(ctx: ServerContext): Readonly<Record<string, unknown>> {
+  return { ...ctx.mcpReq.envelope };
 }
 
 /** The caller of the request that a handler is in. */

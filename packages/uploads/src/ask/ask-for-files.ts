@@ -6,7 +6,7 @@ import {
 } from "@modelcontextprotocol/server";
 import { backgroundClock, systemClock } from "@sluice/core/internal";
 import type { AnyCall } from "@sluice/server";
-import { callInV2, type Host } from "@sluice/server/internal";
+import { callInV2, type Host, showsApps } from "@sluice/server/internal";
 import type { Fields } from "../elicitation/fields.ts";
 import type { GivenAnswer, UnansweredPage, UploadPages } from "../page/upload-pages.ts";
 import type { Slots } from "../slots/slots.ts";
@@ -40,6 +40,19 @@ export interface FileRequest<F extends Fields = Fields> {
   readonly onProgress?: (progress: Progress) => void;
 }
 
+/** What is known of a tool that asks. */
+interface AskingTool {
+  /** Whether it is registered with the App that asks: a host with Apps shows it in place of a page. Default false. */
+  readonly hasApp: boolean;
+}
+
+/** {@link AskForFiles}, as our own tools use it. */
+export type AskInTool = <const F extends Fields, Call extends AnyCall = AnyCall>(
+  request: FileRequest<F>,
+  call: Call,
+  tool?: AskingTool,
+) => Promise<FilesOutcome<F, Call>>;
+
 /** Asks the user for files from inside a tool. `call`: the server of the tool, and the context that it was called with. */
 export type AskForFiles = <const F extends Fields, Call extends AnyCall = AnyCall>(
   request: FileRequest<F>,
@@ -68,7 +81,7 @@ export function createAskForFiles({
   pending,
   takeAnswer,
   isServed,
-}: AskingParts): AskForFiles {
+}: AskingParts): AskInTool {
   const { onError } = host;
   const confirmation = new AnswerConfirmation({ slots, pages, onError });
   const states = new QuestionStates(host);
@@ -79,13 +92,18 @@ export function createAskForFiles({
   async function ask<F extends Fields>(
     { mcp, ctx }: { readonly mcp: McpServer; readonly ctx: ServerContext },
     request: FileRequest<F>,
+    { hasApp }: AskingTool,
   ): Promise<FilesOutcome<F>> {
     const { message, fields, onProgress, uploadId } = request;
-    const way = wayTo(mcp, ctx);
+    const isInApp = hasApp && showsApps(mcp, ctx);
+    const declaredWay = wayTo(mcp, ctx);
+    const way =
+      isInApp && declaredWay.kind === "page" ? ({ kind: "result" } as const) : declaredWay;
     const begunAt = systemClock.now();
     const canRepeat = isStateless(mcp) || Object.hasOwn(request, "uploadId");
     const until = canRepeat && !wantsProgress(ctx) ? begunAt + patienceMs : undefined;
-    const call = { ctx, ...(await identifyAsker(host, mcp, ctx)), message, fields, until };
+    const asker = await identifyAsker(host, mcp, ctx);
+    const call = { ctx, ...asker, message, fields, isInApp, until };
     // models fill arguments that they leave out
     if (uploadId !== undefined && uploadId !== "") {
       const outcome = await inResult.takeUp(call, uploadId);
@@ -117,18 +135,19 @@ export function createAskForFiles({
   const askForFiles = async <F extends Fields>(
     request: FileRequest<F>,
     given: AnyCall,
+    tool: AskingTool = { hasApp: false },
   ): Promise<FilesOutcome<F>> => {
     const { mcp, ctx } = callInV2(given);
     host.ensureOwn(mcp);
     try {
-      return await keepAlive(ctx, () => ask({ mcp, ctx }, request));
+      return await keepAlive(ctx, () => ask({ mcp, ctx }, request, tool));
     } catch (error) {
       if (isStateless(mcp) && ProtocolError.isInstance(error)) return failingResult(error);
       throw ctx.mcpReq.signal.aborted ? error : errorForTool(error, onError);
     }
   };
   // calls of SDK v1 are never stateless, and only those get an `InputRequiredResult`
-  return askForFiles as AskForFiles;
+  return askForFiles as AskInTool;
 }
 
 /** How often a host hears that its call goes on: some give up after 30 s without a word. */

@@ -51,7 +51,7 @@ export class ResultAsker {
 
   /** Ends the call with an answer that asks for the files. */
   async ask(call: AskingCall, reserved: ReservedQuestion): Promise<AskResult> {
-    return askAgain(call, await this.begin(call, reserved), "asked");
+    return this.#askAgain(call, await this.begin(call, reserved), "asked");
   }
 
   /** Makes the page of a question that a client is also asked, and keeps it for calls that come later. */
@@ -88,7 +88,7 @@ export class ResultAsker {
         return givenAnswer && takeAnswer(page, { answerId: newId(), ...givenAnswer });
       });
     late.catch(host.onError);
-    return askAgain(call, open, "waiting");
+    return this.#askAgain(call, open, "waiting");
   }
 
   /** Takes up the call that names the upload. Rejects with `not_found` for an upload that is not of this call. */
@@ -106,7 +106,7 @@ export class ResultAsker {
     };
     const waitMs = Math.max(0, Math.min(arrivalWaitMs, upload.expiresAt - Date.now()));
     const arrival = await awaitArrival(this.#parts, awaited, waitMs);
-    if (arrival.kind === "waiting") return askAgain(call, { uploadId, upload }, arrival);
+    if (arrival.kind === "waiting") return this.#askAgain(call, { uploadId, upload }, arrival);
     // one of all calls that see the same files confirms them; hosts repeat calls that take long
     if (!(await pending.take(uploadId, upload, call)))
       return this.#repeat(call, { uploadId, upload });
@@ -130,6 +130,19 @@ export class ResultAsker {
     }
     signal.throwIfAborted();
     return outcome;
+  }
+
+  #askAgain({ message, isInApp }: AskingCall, open: BegunUpload, stage: UploadStage): AskResult {
+    const { uploadId, upload } = open;
+    const repeat = `again with the same arguments and upload_id "${uploadId}".`;
+    const app = isInApp
+      ? {
+          url: this.#parts.pages.urlOf(uploadId, upload.expiresAt, "app"),
+          message: `I have sent the files. Please call the tool ${repeat}`,
+        }
+      : undefined;
+    const next = `Then call this tool ${repeat}`;
+    return { action: "ask", result: uploadRequired({ ...open, message, stage, next, app }) };
   }
 
   /** The answer of the call that took the upload up, while its tool has not removed the files. */
@@ -187,9 +200,4 @@ function answerWith(fields: Fields, uploadId: string, files: readonly ClaimedFil
   const [[name, { multiple }]] = fileFieldsOf(fields) as [[string, FileField]];
   const namedFiles = files.map((file) => ({ ...file, uploadId }));
   return { action: "accept", content: { [name]: multiple ? namedFiles : namedFiles[0] } };
-}
-
-function askAgain({ message }: AskingCall, open: BegunUpload, stage: UploadStage): AskResult {
-  const next = `Then call this tool again with the same arguments and upload_id "${open.uploadId}".`;
-  return { action: "ask", result: uploadRequired({ ...open, message, stage, next }) };
 }

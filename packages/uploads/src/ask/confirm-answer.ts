@@ -47,6 +47,8 @@ export interface AskingCall<F extends Fields = Fields> {
   readonly owner: string | undefined;
   readonly message: string;
   readonly fields: F;
+  /** Whether its host shows the App of the tool. */
+  readonly isInApp: boolean;
   /** When its host is about to give up, by the system's clock; absent if it waits as long as it takes. */
   readonly until?: number | undefined;
 }

@@ -7,7 +7,7 @@ import {
 } from "@modelcontextprotocol/server";
 import { SluiceError } from "@sluice/core";
 import type { BinaryElicitation } from "@sluice/core/internal";
-import { revisionOf } from "@sluice/server/internal";
+import { clientCapabilities, revisionOf } from "@sluice/server/internal";
 import { z } from "zod/v4";
 import { uploadError } from "../slots/upload-error.ts";
 
@@ -24,8 +24,7 @@ export type AskingWay =
  * they go to an upload endpoint that is served beside it.
  */
 export function wayTo(mcp: McpServer, ctx: ServerContext): AskingWay {
-  const capabilities = isStateless(mcp) ? declaredIn(ctx) : mcp.server.getClientCapabilities();
-  const elicitation = elicitationSchema.safeParse(capabilities);
+  const elicitation = elicitationSchema.safeParse(clientCapabilities(mcp, ctx));
   const { binary, url } = elicitation.success ? elicitation.data.elicitation : {};
   if (binary !== undefined && !isStdio(ctx))
     return { kind: "binary", limits: binary as BinaryElicitation };
@@ -69,13 +68,10 @@ export function noEndpoint(): SluiceError {
  * may well not have.
  */
 export function letBinaryPass(ctx: ServerContext): void {
-  const elicitation = declaredIn(ctx)?.elicitation;
-  if (elicitation) elicitation.form ??= {};
-}
-
-function declaredIn(ctx: ServerContext): ClientCapabilities | undefined {
   const envelope = ctx.mcpReq.envelope as Record<string, unknown> | undefined;
-  return envelope?.[CLIENT_CAPABILITIES_META_KEY] as ClientCapabilities | undefined;
+  const capabilities = envelope?.[CLIENT_CAPABILITIES_META_KEY] as ClientCapabilities | undefined;
+  const elicitation = capabilities?.elicitation;
+  if (elicitation) elicitation.form ??= {};
 }
 
 const elicitationSchema = z.looseObject({

@@ -1,5 +1,5 @@
 import type { CallToolResult } from "@modelcontextprotocol/server";
-import { definedMembers, sizeText } from "@sluice/core/internal";
+import { definedMembers, sizeText, UPLOADS_EXTENSION_ID } from "@sluice/core/internal";
 import { optionalInput, toolSchema } from "@sluice/server/internal";
 import { z } from "zod/v4";
 import { acceptText } from "../elicitation/limits-text.ts";
@@ -23,6 +23,16 @@ export interface RequiredUpload extends BegunUpload {
   readonly stage: UploadStage;
   /** What to do once the file is there. */
   readonly next: string;
+  /** Absent if the host shows no App for the tool. */
+  readonly app?: UploadInApp | undefined;
+}
+
+/** An upload that an App of the host shows: in the result's `_meta`, which the model does not get. */
+export interface UploadInApp {
+  /** Of its page: a permission, as that of the page in a tab. */
+  readonly url: string;
+  /** What the user's message says when the files are there. */
+  readonly message: string;
 }
 
 /** The data of an answer that asks for files: its `structuredContent`. */
@@ -61,7 +71,7 @@ export function uploadRequiredOutput(): z.ZodType<UploadRequired> {
 
 /** A tool's answer that asks for files: for a model that can ask its user, or run a command. */
 export function uploadRequired(required: RequiredUpload): CallToolResult {
-  const { uploadId, upload } = required;
+  const { uploadId, upload, app } = required;
   const { uploadUrl, pageUrl, expiresAt } = upload;
   const [only, ...others] = Object.values(upload.slots);
   const terms = others.length === 0 ? only?.terms : undefined;
@@ -80,6 +90,7 @@ export function uploadRequired(required: RequiredUpload): CallToolResult {
   return {
     content: [{ type: "text", text: textOf(required) }],
     structuredContent: { ...content },
+    ...(app && { _meta: { [UPLOADS_EXTENSION_ID]: { app } } }),
   };
 }
 

@@ -19,6 +19,7 @@ import { QuotaTracker } from "../limits/quota-tracker.ts";
 import { StorageRoom } from "../limits/room.ts";
 import { WriteLock } from "../limits/write-lock.ts";
 import { takeAnswer } from "../page/take-answer.ts";
+import { uploadAppOf } from "../page/upload-app.ts";
 import { UploadPageStore } from "../page/upload-pages.ts";
 import { createBodyReader } from "../receive/body-reader.ts";
 import { ChecksMemory } from "../checks/file-checks.ts";
@@ -183,6 +184,7 @@ export function createUploads(sluice: Pick<Sluice, "host">, options: UploadsOpti
     isServed: () => isServed,
   });
   const askedUploads = createAskedUploads({ host, slots, pages, pending, uris });
+  const app = uploadAppOf(host.endpoint.url);
   const inputs = { slots, uris, trustedOrigins, maxBytes, onError };
   return {
     ...slots,
@@ -199,7 +201,7 @@ export function createUploads(sluice: Pick<Sluice, "host">, options: UploadsOpti
       },
     },
     registerTool(mcp, name, config, handler) {
-      registerFileTool({ ask, host }, mcp, name, config, handler);
+      registerFileTool({ ask, host, app }, mcp, name, config, handler);
       return mcp;
     },
     ask,
@@ -210,7 +212,7 @@ export function createUploads(sluice: Pick<Sluice, "host">, options: UploadsOpti
         call,
       ),
     attach(mcp, attachOptions) {
-      attachUploadTools({ asked: askedUploads, host }, mcp, attachOptions);
+      attachUploadTools({ asked: askedUploads, pages, host, app }, mcp, attachOptions);
       return mcp;
     },
     open: (argument, terms, call) =>

@@ -57,6 +57,11 @@ export interface GivenAnswer {
 
 /** Path of the pages below the endpoint. */
 export const pagesPath = "/upload-page/";
+/** Path of the pages that an App shows inside the frame of a host, whose origin is any. */
+export const appPagesPath = `${pagesPath}app/`;
+
+/** Where a page is shown. A token of the one place opens nothing at the other. */
+export type PagePlace = "tab" | "app";
 
 /** Maximum bytes of a question. */
 const maxQuestionBytes = 64 * 1024;
@@ -109,13 +114,14 @@ export class UploadPageStore {
   }
 
   /** The URL of a page that is kept. */
-  urlOf(pageId: string, expiresAt: number): string {
-    return `${this.#url}${pagesPath}${this.#sealer.seal(`${expiresAt} ${pageId}`, [this.#url])}`;
+  urlOf(pageId: string, expiresAt: number, place: PagePlace = "tab"): string {
+    const token = this.#sealer.seal(`${expiresAt} ${pageId}`, this.#contextOf(place));
+    return `${this.#url}${place === "app" ? appPagesPath : pagesPath}${token}`;
   }
 
   /** The page of a token; `not_found` for an unknown one, `expired` after its time. */
-  async open(token: string): Promise<OpenPage> {
-    const { pageId, expiresAt } = this.#pageIn(token);
+  async open(token: string, place: PagePlace = "tab"): Promise<OpenPage> {
+    const { pageId, expiresAt } = this.#pageIn(token, place);
     const record = await this.#read<KeptQuestion>(keyOf("page", pageId));
     const settledPage = await this.#settledOf(pageId);
     const isLate = Date.now() >= expiresAt + (settledPage ? handoverMs : 0);
@@ -220,9 +226,14 @@ export class UploadPageStore {
     if (record?.endsWithSlot === true) await this.conclude(uploadId, outcome);
   }
 
-  #pageIn(token: string): { pageId: string; expiresAt: number } {
+  #contextOf(place: PagePlace): readonly string[] {
+    return place === "app" ? [this.#url, place] : [this.#url];
+  }
+
+  #pageIn(token: string, place: PagePlace): { pageId: string; expiresAt: number } {
     try {
-      const [expiresAt, pageId = ""] = this.#sealer.unseal(token, [this.#url]).split(" ");
+      const text = this.#sealer.unseal(token, this.#contextOf(place));
+      const [expiresAt, pageId = ""] = text.split(" ");
       if (isId(pageId)) return { pageId, expiresAt: Number(expiresAt) };
     } catch {
       // altered, or of other keys or another endpoint
@@ -247,7 +258,10 @@ export class UploadPageStore {
 }
 
 /** The same for tools, which ask and are told. */
-export type UploadPages = Pick<UploadPageStore, "pageUrl" | "statusOf" | "answerOf" | "conclude">;
+export type UploadPages = Pick<
+  UploadPageStore,
+  "pageUrl" | "urlOf" | "statusOf" | "answerOf" | "conclude"
+>;
 
 interface KeptQuestion {
   readonly question: BinaryQuestion;

@@ -1,14 +1,16 @@
 import { SluiceError } from "@sluice/core";
 import { parseJson } from "@sluice/core/internal";
 import { type Host, problem, type Reply } from "@sluice/server/internal";
-import type { PlainRequest, Routes } from "@sluice/transport-http";
+import type { CorsTerms, PlainRequest, Routes } from "@sluice/transport-http";
 import { z } from "zod/v4";
 import { questionOf } from "../elicitation/fields.ts";
 import { failurePage, pageAssets, pageHeaders, pageOf, settledPage } from "../page/page-html.ts";
 import { takeAnswer, type AnswerTaking } from "../page/take-answer.ts";
 import {
+  appPagesPath,
   pagesPath,
   type GivenAnswer,
+  type PagePlace,
   type PageQuestion,
   type UploadPageStore,
 } from "../page/upload-pages.ts";
@@ -22,7 +24,8 @@ import { jsonReply, refusalOf } from "./answers.ts";
 
 /**
  * Makes the route that answers requests below `<endpoint>/upload-page/`: the page, in JSON what became of it, and
- * the answer.
+ * the answer. Below `app/` are the same for an App in the frame of a host, whose origin may be any: such a URL is itself
+ * the permission, and only the App gets it.
  */
 export function createPageRoutes(
   {
@@ -51,9 +54,9 @@ export function createPageRoutes(
     return failures.errorToReport(error, addressOf(caller), request.signal);
   }
 
-  async function show(request: PlainRequest, token: string): Promise<Reply> {
+  async function show(request: PlainRequest, { token, place }: PageAddress): Promise<Reply> {
     try {
-      const page = await pages.open(token);
+      const page = await pages.open(token, place);
       return htmlReply(request.method, { status: 200, text: pageOf(page, site) });
     } catch (error) {
       const reportedError = await throttled(request, error);
@@ -64,9 +67,9 @@ export function createPageRoutes(
   }
 
   /** What became of the question, for the script of the page. */
-  async function tell(request: PlainRequest, token: string): Promise<Reply> {
+  async function tell(request: PlainRequest, { token, place }: PageAddress): Promise<Reply> {
     try {
-      const page = await pages.open(token);
+      const page = await pages.open(token, place);
       // the script asks: what only loads the page, such as a preview of the link, shows it to no user
       if (page.phase === "open") await pages.markShown(page);
       const answerId = page.phase === "open" ? undefined : page.answerId;
@@ -78,13 +81,13 @@ export function createPageRoutes(
 
   async function takeGiven(
     request: PlainRequest,
-    token: string,
+    { token, place }: PageAddress,
     signal: AbortSignal,
   ): Promise<Reply> {
     try {
       // first, so that a made-up URL is told nothing but 404
-      const page = await pages.open(token);
-      if (!isOwnPage(request, origin)) return problem(403);
+      const page = await pages.open(token, place);
+      if (place === "tab" && !isOwnPage(request, origin)) return problem(403);
       const type = request.header("content-type") ?? "";
       if (!/^application\/json(?:\s*;|$)/i.test(type))
         return problem(415, { detail: "an answer has the type application/json" });
@@ -111,32 +114,50 @@ export function createPageRoutes(
     return problem(status ?? 503, { headers: [...headers, ...retryHeaders(error)] });
   }
 
-  async function answer(request: PlainRequest, rest: string): Promise<Reply> {
+  async function answer(request: PlainRequest, address: PageAddress): Promise<Reply> {
     const { method } = request;
-    const asset = Object.values(pageAssets).find((known) => known.path === rest);
+    const { token, place } = address;
+    const asset = Object.values(pageAssets).find(({ path }) => place === "tab" && path === token);
     if (asset && isRead(method))
       return { status: 200, headers: asset.headers, ...(method === "GET" && { text: asset.text }) };
     if (method === "POST" && !asset)
-      return closing.runUntil(request.signal, (ending) => takeGiven(request, rest, ending));
+      return closing.runUntil(request.signal, (ending) => takeGiven(request, address, ending));
     if (isRead(method))
       return request.header("accept") === "application/json"
-        ? tell(request, rest)
-        : show(request, rest);
+        ? tell(request, address)
+        : show(request, address);
     if (asset) return problem(405, { headers: ["Allow", "GET, HEAD"] });
     try {
-      await pages.open(rest);
+      await pages.open(token, place);
       return problem(405, { headers: ["Allow", "GET, HEAD, POST"] });
     } catch (error) {
       return refusalReply(await throttled(request, error));
     }
   }
 
+  const appPrefix = `${base}${appPagesPath}`;
   return (path) => {
     if (!path.startsWith(prefix)) return undefined;
-    const rest = path.slice(prefix.length);
-    return { kind: "page", credential: "url", answer: (request) => answer(request, rest) };
+    const route = { kind: "page", credential: "url" } as const;
+    if (!path.startsWith(appPrefix)) {
+      const address = { token: path.slice(prefix.length), place: "tab" } as const;
+      return { ...route, answer: (request) => answer(request, address) };
+    }
+    const address = { token: path.slice(appPrefix.length), place: "app" } as const;
+    return { ...route, cors: appCors, answer: (request) => answer(request, address) };
   };
 }
+
+interface PageAddress {
+  readonly token: string;
+  readonly place: PagePlace;
+}
+
+const appCors: CorsTerms = {
+  methods: ["GET", "HEAD", "POST"],
+  headers: "Content-Type",
+  public: () => true,
+};
 
 const closeConnection = ["Connection", "close"] as const;
 

@@ -1,9 +1,16 @@
 import type { CallToolResult, ServerContext, ToolAnnotations } from "@modelcontextprotocol/server";
 import { definedMembers, ensureKnownOptions } from "@sluice/core/internal";
 import type { AnyMcpServer } from "@sluice/server";
-import { type Host, serverInV2, withoutDialect } from "@sluice/server/internal";
+import {
+  appToolMeta,
+  type Host,
+  type HostApp,
+  serveApp,
+  serverInV2,
+  withoutDialect,
+} from "@sluice/server/internal";
 import { z } from "zod/v4";
-import type { AskForFiles } from "../ask/ask-for-files.ts";
+import type { AskInTool } from "../ask/ask-for-files.ts";
 import { uploadIdInput, uploadRequiredOutput } from "../ask/upload-required.ts";
 import {
   fileFieldsOf,
@@ -57,8 +64,9 @@ export type FileToolHandler<
 
 /** What a tool is registered over. */
 interface RegisterParts {
-  readonly ask: AskForFiles;
+  readonly ask: AskInTool;
   readonly host: Pick<Host, "ensureOwn" | "onError">;
+  readonly app: HostApp;
 }
 
 /** Registers a tool that asks; see `Uploads.registerTool`. */
@@ -67,7 +75,7 @@ export function registerFileTool<
   Input extends z.ZodObject,
   Mcp extends AnyMcpServer,
 >(
-  { ask, host }: RegisterParts,
+  { ask, host, app }: RegisterParts,
   given: Mcp,
   name: string,
   config: FileToolConfig<F, Input>,
@@ -75,7 +83,7 @@ export function registerFileTool<
 ): void {
   ensureConfig(config, handler);
   const { message, fields, ttlMs, outputSchema } = config;
-  const { title, description, annotations, _meta } = config;
+  const { title, description, annotations } = config;
   const mcp = serverInV2(given);
   host.ensureOwn(mcp);
   if (outputSchema && (mcp as AnyMcpServer) !== given)
@@ -89,12 +97,12 @@ export function registerFileTool<
     inputSchema: withUploadId(config.inputSchema),
     outputSchema: outputSchema && withoutDialect(z.union([outputSchema, uploadRequiredOutput()])),
     annotations,
-    _meta,
+    _meta: appToolMeta(mcp, app, config._meta),
   });
   mcp.registerTool(name, tool, async ({ upload_id: uploadId, ...args }, ctx) => {
     const call = { mcp: given, ctx };
     const request = { message, fields, uploadId, ...definedMembers({ ttlMs }) };
-    const outcome = await ask<F>(request, call);
+    const outcome = await ask<F>(request, call, { hasApp: true });
     if (outcome.action === "ask") return outcome.result;
     if (outcome.action !== "accept") return nothingSent(outcome.action, hasOutput);
     const keptFiles = new Set<UploadedFile>();
@@ -107,6 +115,7 @@ export function registerFileTool<
       await removeOthers(outcome.files, keptFiles, host.onError);
     }
   });
+  serveApp(mcp, app);
 }
 
 const configNames: Readonly<Record<keyof FileToolConfig<Fields, z.ZodObject>, true>> = {

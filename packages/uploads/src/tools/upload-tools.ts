@@ -2,9 +2,13 @@ import type { CallToolResult, ServerContext } from "@modelcontextprotocol/server
 import { definedMembers, ensureKnownOptions, isAccepted } from "@sluice/core/internal";
 import type { AnyMcpServer } from "@sluice/server";
 import {
+  appToolMeta,
   type Host,
+  type HostApp,
   optionalInput,
+  serveApp,
   serverInV2,
+  showsApps,
   toolFault,
   toolSchema,
 } from "@sluice/server/internal";
@@ -12,6 +16,7 @@ import { z } from "zod/v4";
 import { uploadRequired, uploadRequiredOutput } from "../ask/upload-required.ts";
 import { typesOfName } from "../checks/media-types.ts";
 import { isAcceptEntry } from "../slots/slot-token.ts";
+import type { UploadPages } from "../page/upload-pages.ts";
 import { uploadError, uploadsOrigin } from "../slots/upload-error.ts";
 import type { AskedUploads, CheckedUpload } from "./asked-uploads.ts";
 
@@ -38,12 +43,14 @@ export interface AttachUploadsOptions {
 /** What the tools work with. */
 interface UploadToolParts {
   readonly asked: AskedUploads;
+  readonly pages: Pick<UploadPages, "urlOf">;
   readonly host: Pick<Host, "ensureOwn" | "onError">;
+  readonly app: HostApp;
 }
 
 /** Registers the two tools; see `Uploads.attach`. */
 export function attachUploadTools(
-  { asked, host }: UploadToolParts,
+  { asked, pages, host, app }: UploadToolParts,
   given: AnyMcpServer,
   options: AttachUploadsOptions = {},
 ): void {
@@ -60,7 +67,9 @@ export function attachUploadTools(
   host.ensureOwn(mcp);
   const { onError } = host;
 
-  mcp.registerTool(request, requestTool(check, options), async (args, ctx) => {
+  const _meta = appToolMeta(mcp, app);
+  const requestConfig = { ...requestTool(check, options), ...definedMembers({ _meta }) };
+  mcp.registerTool(request, requestConfig, async (args, ctx) => {
     try {
       const accept = await acceptWithin(options.accept ?? [], args.accept ?? []);
       const smallest = minOf(args.max_bytes, maxBytes);
@@ -71,8 +80,16 @@ export function attachUploadTools(
       } as const;
       const message = args.purpose ?? "A file is asked for.";
       const upload = await asked.request({ mcp, ctx }, { message, field, ttlMs });
-      const next = `Then call ${check} with upload_id "${upload.uploadId}".`;
-      return uploadRequired({ ...upload, message, stage: "asked", next });
+      const { uploadId } = upload;
+      const nextCall = `call ${check} with upload_id "${uploadId}".`;
+      const inApp = showsApps(mcp, ctx)
+        ? {
+            url: pages.urlOf(uploadId, upload.upload.expiresAt, "app"),
+            message: `I have sent the file. Please ${nextCall}`,
+          }
+        : undefined;
+      const next = `Then ${nextCall}`;
+      return uploadRequired({ ...upload, message, stage: "asked", next, app: inApp });
     } catch (error) {
       return refusal(error, ctx, onError);
     }
@@ -85,6 +102,7 @@ export function attachUploadTools(
       return refusal(error, ctx, onError);
     }
   });
+  serveApp(mcp, app);
 }
 
 const attachOptions: Readonly<Record<keyof AttachUploadsOptions, true>> = {
