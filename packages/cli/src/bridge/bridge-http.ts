@@ -15,7 +15,7 @@ import {
   listen,
   portOf,
   createAuthenticate,
-  tokenCheck,
+  admitByToken,
 } from "../serve/listen.ts";
 import { ensureNoProbe } from "../serve/probes.ts";
 import { createRefusalLog, type RefusalLog } from "../serve/refusal-log.ts";
@@ -137,6 +137,6 @@ function requestsOf(
   const routed = createRoutedHandler(routes, (request, given) => hosts.fetch(request, given));
   const { maxRequestBodySize } = hosts;
   const authenticate =
-    token === undefined ? undefined : createAuthenticate(tokenCheck(token), refusals);
+    token === undefined ? undefined : createAuthenticate(admitByToken(token), refusals);
   return toNodeHandler(routed, definedMembers({ authenticate, maxRequestBodySize }));
 }

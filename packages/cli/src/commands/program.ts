@@ -3,6 +3,7 @@ import { hostNames, type HostName } from "../hosts/host-files.ts";
 import type { InstallTarget } from "../hosts/install-server.ts";
 import { formatExitCodes } from "../terminal/exit-code.ts";
 import type { BridgeCommandOptions } from "../bridge/bridge-options.ts";
+import type { ServeFlags } from "./configured-serve.ts";
 import {
   collect,
   originOf,
@@ -17,7 +18,6 @@ import {
 } from "./option-values.ts";
 import { completionScript, type Shell, shells } from "./completion.ts";
 import { addOperatorCommands } from "./operator-commands.ts";
-import type { ServeCommandOptions } from "../serve/serve-options.ts";
 import { addServerCommands, type CommandParts } from "./server-commands.ts";
 import { serveLimitsText } from "../serve/serve-limits.ts";
 import { version } from "../terminal/print.ts";
@@ -51,9 +51,11 @@ export function commandLine(signal: AbortSignal, install?: InstallTarget): Comma
     .command("serve")
     .description("serve a folder, bucket, container or drive as an MCP server")
     .argument(
-      "<source>",
+      "[source]",
       "folder, s3://bucket/prefix, azblob://container/prefix or graph://driveId/path",
     )
+    .option("--config <file>", "take mounts, users and settings from this file; flags win")
+    .option("--check", "with --config: check the file and exit")
     .option("--stdio", "speak MCP over stdin and stdout, for hosts that run a command")
     .option("--host <address>", "address to listen on", "127.0.0.1")
     .option(
@@ -99,10 +101,12 @@ export function commandLine(signal: AbortSignal, install?: InstallTarget): Comma
     )
     .option("--print-config", "print configuration for MCP hosts and exit")
     .addHelpText("after", `\n${serveLimitsText}\n${serveExamples}`)
-    .action(async (source: string, options: Omit<ServeCommandOptions, "signal">) => {
-      const { serveCommand } = await load(import("./serve-command.ts"));
-      await serveCommand(source, runOptions(options), install);
-    });
+    .action(
+      async (source: string | undefined, options: Omit<ServeFlags, "signal">, command: Command) => {
+        const { configuredServe } = await load(import("./configured-serve.ts"));
+        await configuredServe(source, runOptions(options), { command, install });
+      },
+    );
 
   const bridge = program
     .command("bridge")
@@ -233,4 +237,5 @@ Examples:
   sluice serve ./files --stdio --print-config
   sluice serve ./files --uploads ./inbox --port 8080
   sluice serve ./files --host files.lan --tls-cert chain.pem --tls-key key.pem
-  sluice serve 's3://my-bucket/reports?region=eu-west-1'`;
+  sluice serve 's3://my-bucket/reports?region=eu-west-1'
+  sluice serve --config /etc/sluice.json --check`;

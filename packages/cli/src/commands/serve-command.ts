@@ -4,7 +4,6 @@ import type { Server } from "node:http";
 import { basename, join, resolve } from "node:path";
 import { withoutCredentials } from "@sluice/core/internal";
 import { type AuditFile, type KeyFile, openKeyFile } from "@sluice/server/node";
-import { protect, type StorageBackend } from "@sluice/storage";
 import { drainServer } from "@sluice/transport-http/node";
 import type { McpServerFactory } from "@modelcontextprotocol/server";
 import { serveStdio, StdioServerTransport } from "@modelcontextprotocol/server/stdio";
@@ -31,14 +30,14 @@ import { httpSide, linksSide, type HttpSide } from "../serve/serve-http.ts";
 import {
   checkServeOptions,
   defaultPort,
+  type MountChoice,
   type ServeCommandOptions,
 } from "../serve/serve-options.ts";
 import { noteUnlisted } from "../serve/note-unlisted.ts";
+import { closeMounts, folderOf, openMounts, type OpenMount } from "../serve/open-mounts.ts";
 import { openTrail } from "../serve/serve-trail.ts";
 import { openServed, type Served } from "../serve/served.ts";
-import { tellListFaults, lookAtStorage, refuseStorage } from "../storages/look-at-storage.ts";
-import { openStorage } from "../storages/open-storage.ts";
-import { parseStorageUrl } from "../storages/storage-url.ts";
+import { createUsers } from "../serve/users.ts";
 import { note, print, printable, outliveReader } from "../terminal/print.ts";
 
 /** As long as container runtimes wait before they kill; hosts that run a command wait for two seconds. */
@@ -53,43 +52,56 @@ export async function serveCommand(
   options: ServeCommandOptions,
   install?: InstallTarget,
 ): Promise<void> {
-  checkServeOptions(options);
   const { host, port, stdio = false, appendOnly = [".log"], signal } = options;
-  const folder = folderOf(source);
-  if (folder !== undefined) await ensureFolder(folder);
   const { printConfig = false } = options;
   const isPrinting = printConfig || install !== undefined;
-  for (const [option, target, mode] of targetFolders(options))
-    await (isPrinting ? ensureNoFile(target, option) : prepareFolder(target, mode, option));
+  await ensureServable(source, options);
+  if (!isPrinting)
+    for (const [option, target, mode] of targetFolders(options))
+      await prepareFolder(target, mode, option);
   if (install) {
     const { installServer } = await import("../hosts/install-server.ts");
     return installServer(install, stdioCommand(source, options, await runningFile()));
   }
   if (printConfig) return print(formatHostConfig(source, options, await runningFile()));
-  const backend = await openStorage(source, process.env, { appendOnly }).catch(refuseStorage);
-  const storage = protect(tellListFaults(backend, note));
+  const mounts = await openMounts(mountsOf(source, options), { appendOnly, signal });
   try {
-    if (folder === undefined) await lookAtStorage({ source, backend, signal });
     const certificate = await readCertificate(options);
     const server = await listen(host, port ?? (stdio ? 0 : defaultPort), certificate);
-    await serveFrom(server, { source, storage, options });
+    await serveFrom(server, { mounts, options });
   } catch (error) {
     // only the library knows invalid options, and its advice is for programmers
     if (error instanceof TypeError)
       throw fault("invalid_argument", error.message, "see `sluice help serve`");
     throw error;
   } finally {
-    await storage.close?.();
+    await closeMounts(mounts);
   }
+}
+
+/** Throws for options that cannot be served, and for folders that are missing or files. Makes, opens and calls nothing. */
+export async function ensureServable(source: string, options: ServeCommandOptions): Promise<void> {
+  checkServeOptions(options);
+  for (const mount of mountsOf(source, options)) {
+    const folder = folderOf(mount.source);
+    if (folder !== undefined) await ensureFolder(folder);
+  }
+  for (const [option, target] of targetFolders(options)) await ensureNoFile(target, option);
+}
+
+function mountsOf(source: string, { mounts, uri }: ServeCommandOptions): readonly MountChoice[] {
+  return mounts ?? [{ source, uri }];
 }
 
 /** Options and folders that files come into, with the mode of one that has to be made: what users send is not for others. */
 function* targetFolders({
   uploads,
   saveTo,
+  config,
 }: ServeCommandOptions): Generator<[string, string, number]> {
-  if (uploads !== undefined) yield ["--uploads", uploads, 0o700];
-  if (saveTo !== undefined) yield ["--save-to", saveTo, 0o777];
+  const isFlag = config === undefined;
+  if (uploads !== undefined) yield [isFlag ? "--uploads" : "uploads.folder", uploads, 0o700];
+  if (saveTo !== undefined) yield [isFlag ? "--save-to" : "saveTo.folder", saveTo, 0o777];
 }
 
 /** The certificate to speak TLS with, if one was named. */
@@ -105,15 +117,13 @@ async function readCertificate({
 }
 
 interface ServedSource {
-  /** As the user named it. */
-  readonly source: string;
-  readonly storage: StorageBackend;
+  readonly mounts: readonly OpenMount[];
   readonly options: ServeCommandOptions;
 }
 
-/** Serves until the end, and closes everything but the storage. */
+/** Serves until the end, and closes everything but the storages. */
 async function serveFrom(server: Server, serving: ServedSource): Promise<void> {
-  const { source, storage, options } = serving;
+  const { mounts, options } = serving;
   const { host, signal, stdio = false } = options;
   const refusals = createRefusalLog(note);
   let trail: AuditFile | undefined;
@@ -121,29 +131,32 @@ async function serveFrom(server: Server, serving: ServedSource): Promise<void> {
   let served: Served | undefined;
   let side: HttpSide | undefined;
   const lookEnd = new AbortController();
-  let look: Promise<void> | undefined;
+  let looks: Promise<void>[] = [];
   try {
     const port = portOf(server);
     // not before: the process that has the address is the only one that writes its trail
     trail = await openTrail({ host, port, ...trailOption(options) });
     keys = await openKeys(options.keys);
     const endpoint = options.publicUrl ?? endpointOf(host, port, options.tlsCert !== undefined);
-    served = await openServed({ storage, endpoint, trail, keys }, options);
+    const users = options.users && createUsers(options.users);
+    served = await openServed({ mounts, endpoint, trail, keys, users }, options);
     side = stdio
       ? linksSide(served)
-      : httpSide(served, { name: nameOf(source), refusals, options });
+      : httpSide(served, { name: nameOf(mounts), refusals, options, users });
     beginToServe(server, side.requests);
     if (side.upgrades) server.on("upgrade", side.upgrades);
     if (!stdio) await print(served.sluice.endpoint.url);
     noteStart(serving, { served, trail, side });
-    if (folderOf(source) !== undefined) look = noteUnlisted(storage, note, lookEnd.signal);
+    looks = mounts
+      .filter(({ source }) => folderOf(source) !== undefined)
+      .map(({ storage }) => noteUnlisted(storage, note, lookEnd.signal));
     if (stdio) {
       await serveClient(served.create, signal);
     } else if (!signal.aborted) await once(signal, "abort");
     note("Ending …");
   } finally {
     lookEnd.abort();
-    await look;
+    await Promise.all(looks);
     const limit = { deadlineMs: stdio ? drainMs.stdio : drainMs.http };
     const [{ cut }] = await Promise.all([
       drainServer(server, limit),
@@ -173,17 +186,20 @@ interface Started {
 }
 
 /** Says what is served, and how to use it. */
-function noteStart({ source, options }: ServedSource, { served, trail, side }: Started): void {
+function noteStart({ mounts, options }: ServedSource, { served, trail, side }: Started): void {
   const { url } = served.sluice.endpoint;
-  const { token, stdio, uri } = options;
-  const folder = folderOf(source);
-  const what = `Serving ${printable(folder === undefined ? source : resolve(folder))}`;
-  if (stdio) note(`${what} over stdio; links lead to ${url}`);
-  else note(`${what}${token === undefined ? "" : ", token needed"}`);
-  if (hasPackages(folder))
-    note(
-      "  node_modules is in it, and models list all of it: serve another folder to leave it out",
-    );
+  const { token, users, stdio } = options;
+  const needsToken = token !== undefined || users !== undefined;
+  for (const { source } of mounts) {
+    const folder = folderOf(source);
+    const what = `Serving ${printable(folder === undefined ? source : resolve(folder))}`;
+    if (stdio) note(`${what} over stdio; links lead to ${url}`);
+    else note(`${what}${needsToken ? ", token needed" : ""}`);
+    if (hasPackages(folder))
+      note(
+        "  node_modules is in it, and models list all of it: serve another folder to leave it out",
+      );
+  }
   if (stdio) {
     if (token !== undefined)
       note(
@@ -194,10 +210,11 @@ function noteStart({ source, options }: ServedSource, { served, trail, side }: S
   if (trail && options.audit === undefined)
     note(`  audit trail: ${printable(trail.path)}; --no-audit disables it`);
   if (side.hasFilesPage) note(`  in a browser: ${new URL("/", url).href}`);
-  note(`  sluice ls ${url}\n  sluice get ${url} ${uri}NAME`);
+  note(`  sluice ls ${url}\n  sluice get ${url} ${mounts[0]?.uri ?? ""}NAME`);
   if (served.uploads) note(`  sluice put ${url} FILE`);
-  note(`  ${claudeCodeLine(url, token !== undefined)}`);
-  note("  Claude Desktop, VS Code, Cursor, Codex: run this again with --print-config");
+  note(`  ${claudeCodeLine(url, needsToken)}`);
+  if (options.config === undefined)
+    note("  Claude Desktop, VS Code, Cursor, Codex: run this again with --print-config");
   const warning = portWarning(new URL(url));
   if (warning !== undefined) note(warning);
   note("Ctrl-C ends it.");
@@ -207,18 +224,9 @@ function hasPackages(folder: string | undefined): boolean {
   return folder !== undefined && existsSync(join(folder, "node_modules"));
 }
 
-/** Path of the folder that is served; `undefined` for another storage. */
-function folderOf(source: string): string | undefined {
-  try {
-    const place = parseStorageUrl(source);
-    return place.kind === "file" ? place.root : undefined;
-  } catch (error) {
-    return refuseStorage(error);
-  }
-}
-
-/** Of what is served, for people: that of the folder, or the URL of the storage. */
-function nameOf(source: string): string {
+/** Of what is served, for people: that of the first folder, or the URL of the storage. */
+function nameOf([mount]: readonly OpenMount[]): string {
+  const { source = "" } = mount ?? {};
   const folder = folderOf(source);
   return folder === undefined ? withoutCredentials(source) : basename(resolve(folder)) || "/";
 }

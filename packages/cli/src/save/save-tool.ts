@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { lstat, realpath } from "node:fs/promises";
 import { join } from "node:path";
 import type { CallToolResult, McpServer, ServerContext } from "@modelcontextprotocol/server";
-import { SluiceError } from "@sluice/core";
+import { SluiceError, type Principal } from "@sluice/core";
 import { definedMembers, discardSource, excerpt } from "@sluice/core/internal";
 import type { Sluice } from "@sluice/server";
 import {
@@ -36,6 +36,8 @@ interface SaveBounds {
   readonly maxTotalBytes?: number | undefined;
   /** Counts with the user's bridges and other servers, and is remembered for later ones. Default: by itself. */
   readonly isShared?: boolean;
+  /** Whether a caller may save now. Default: every caller. */
+  readonly maySave?: (principal: Principal | undefined) => boolean;
 }
 
 /**
@@ -54,13 +56,15 @@ export async function openSaveTool(
   // most servers save nothing, and start without it
   const { bridgeStateFolder } = await import("@sluice/bridge");
   const { openSaving } = await import("@sluice/bridge/internal");
-  const { maxTotalBytes, isShared } = bounds;
+  const { maxTotalBytes, isShared, maySave = () => true } = bounds;
   const stateFolder = isShared ? bridgeStateFolder() : undefined;
   const { saved } = await openSaving(root, Infinity, { maxTotalBytes, stateFolder, spool: false });
 
   async function save({ mcp, ctx, uri, path }: SaveCall): Promise<SavedCopy> {
     const { signal } = ctx.mcpReq;
     const { principal } = await host.identify(callerOf(ctx, mcp));
+    if (!maySave(principal))
+      throw new SluiceError("permission_denied", "this user may not save files");
     const facts = { uri, revision: revisionOf(mcp), principal: tagOf(principal) };
     return recorded(host.beginAudit({ action: "read", ...facts }), signal, async (entry) => {
       const name = host.nameOf(uri);

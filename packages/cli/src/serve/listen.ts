@@ -4,6 +4,7 @@ import { createServer, type RequestListener, type Server } from "node:http";
 import { createServer as createTlsServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import { createHash, timingSafeEqual } from "node:crypto";
+import type { AuthInfo } from "@modelcontextprotocol/server";
 import { hardenServer, type NodeHandlerOptions } from "@sluice/transport-http/node";
 import { fault } from "../terminal/failure.ts";
 import { answerNotYet, withProbes } from "./probes.ts";
@@ -77,9 +78,17 @@ function nameIn(host: string): string {
   return host.includes(":") ? `[${host}]` : host;
 }
 
+/** What lets a caller in: its token, and who it is where there are several users. */
+export interface Admission {
+  readonly authInfo?: AuthInfo;
+}
+
+/** Admits a caller by its token; `undefined` for a token of nobody. Rejects if that cannot be decided now. */
+export type Admit = (bearer: string) => Promise<Admission | undefined>;
+
 /** Compares a given token with that of the server, in constant time. */
-export function tokenCheck(token: string): (bearer: string) => boolean {
-  return (bearer) => timingSafeEqual(digestOf(bearer), digestOf(token));
+export function admitByToken(token: string): Admit {
+  return async (bearer) => (timingSafeEqual(digestOf(bearer), digestOf(token)) ? {} : undefined);
 }
 
 /** The token of a bearer header (RFC 6750 §2.1); empty if there is none. */
@@ -87,14 +96,24 @@ export function bearerIn(authorization: string | undefined): string {
   return /^bearer +(\S+)$/i.exec(authorization ?? "")?.[1] ?? "";
 }
 
-/** Lets requests in that carry the token, and answers 401 to all others. */
+/** Lets requests in that carry a token, and answers 401 to all others, or 503 if tokens cannot be checked now. */
 export function createAuthenticate(
-  isToken: (given: string) => boolean,
+  admit: Admit,
   refusals: RefusalLog,
 ): NonNullable<NodeHandlerOptions["authenticate"]> {
-  return (request, response, next, { kind }) => {
+  return async (request, response, next, { kind }) => {
     const bearer = bearerIn(request.headers.authorization);
-    if (isToken(bearer)) return next();
+    let admission: Admission | undefined;
+    try {
+      admission = await admit(bearer);
+    } catch {
+      response.writeHead(503, { "retry-after": "5" }).end();
+      return;
+    }
+    if (admission) {
+      if (admission.authInfo) request.auth = admission.authInfo;
+      return next();
+    }
     refusals.add({ address: request.socket.remoteAddress, kind, hasToken: bearer !== "" });
     // a client learns whether its token came at all (RFC 6750 section 3.1)
     const reason = bearer === "" ? "" : ', error="invalid_token"';

@@ -11,9 +11,10 @@ import {
   type McpServerFactory,
 } from "@modelcontextprotocol/server";
 import type { RefusalLog } from "./refusal-log.ts";
-import { serveSessions } from "./serve-limits.ts";
+import { serveSessions, sessionsOfUsers } from "./serve-limits.ts";
 import { isPrivate, type ServeCommandOptions } from "./serve-options.ts";
-import { createAuthenticate, tokenCheck, bearerIn } from "./listen.ts";
+import { admitByToken, type Admit, bearerIn, createAuthenticate } from "./listen.ts";
+import { endOfTime, type Users } from "./users.ts";
 import type { Served } from "./served.ts";
 
 /** Answers requests and, if wanted, WebSockets. */
@@ -43,17 +44,19 @@ interface HttpParts {
   readonly name: string;
   readonly refusals: RefusalLog;
   readonly options: ServeCommandOptions;
+  /** Absent if all callers are one user. */
+  readonly users: Users | undefined;
 }
 
 /** All of a server over HTTP: sessions for clients of MCP 2025-11-25 and older, none for the others. */
 export function httpSide(
   { sluice, create, uploads }: Served,
-  { name, refusals, options }: HttpParts,
+  { name, refusals, options, users }: HttpParts,
 ): HttpSide {
-  const { token, ws, origin: origins = [], allowAnonymous = false } = options;
+  const { ws, origin: origins = [], allowAnonymous = false, links = true } = options;
   const { url } = sluice.endpoint;
-  const isToken = token === undefined ? undefined : tokenCheck(token);
-  const hasFilesPage = isPrivate(options) && !isToken;
+  const admit = admissionBy(options, users);
+  const hasFilesPage = isPrivate(options) && !admit && links;
   const filesPage = hasFilesPage
     ? { name, ...definedMembers({ upload: uploads?.openPage }) }
     : undefined;
@@ -61,28 +64,36 @@ export function httpSide(
     sluice,
     create,
     origins,
-    sessions: serveSessions,
+    sessions: users ? sessionsOfUsers : serveSessions,
     ...definedMembers({ filesPage }),
   });
   const handler = uploads?.wrap(served) ?? served;
   const anonymous = allowAnonymous || isLoopbackHost(new URL(url).hostname);
-  const sockets = ws ? createSockets(create, url, { isToken, anonymous, origins }) : undefined;
-  const authenticate = isToken && createAuthenticate(isToken, refusals);
+  const sockets = ws ? createSockets(create, url, { admit, anonymous, origins }) : undefined;
+  const authenticate = admit && createAuthenticate(admit, refusals);
   return {
     requests: toNodeHandler(handler, definedMembers({ authenticate })),
     ...definedMembers({
       sockets,
-      upgrades: sockets && takeUpgrades(sockets, { isToken, refusals }),
+      upgrades: sockets && takeUpgrades(sockets, { admit, refusals }),
     }),
     hasFilesPage,
     close: () => served.close(),
   };
 }
 
+/** What admits callers; absent if everybody may come in. */
+function admissionBy({ token }: ServeCommandOptions, users: Users | undefined): Admit | undefined {
+  if (!users) return token === undefined ? undefined : admitByToken(token);
+  return async (bearer) => {
+    const authInfo = bearer === "" ? undefined : await users.verify(bearer);
+    return authInfo && { authInfo };
+  };
+}
+
 /** Decides which clients may open a WebSocket. */
 interface SocketGuard {
-  /** True for the token of this server; absent when there is none. */
-  readonly isToken?: ((token: string) => boolean) | undefined;
+  readonly admit: Admit | undefined;
   readonly anonymous: boolean;
   readonly origins: readonly string[];
 }
@@ -91,19 +102,22 @@ interface SocketGuard {
 function createSockets(
   factory: McpServerFactory,
   endpoint: string,
-  { isToken, anonymous, origins }: SocketGuard,
+  { admit, anonymous, origins }: SocketGuard,
 ): WebSocketHandler {
   async function verifyAccessToken(token: string): Promise<AuthInfo> {
-    if (!isToken?.(token)) throw new OAuthError(OAuthErrorCode.InvalidToken, "unknown token");
-    return { token, clientId: "sluice", scopes: [], expiresAt: endOfTime };
+    const admission = await admit?.(token);
+    if (!admission) throw new OAuthError(OAuthErrorCode.InvalidToken, "unknown token");
+    const { authInfo = { token, clientId: "sluice", scopes: [], expiresAt: endOfTime } } =
+      admission;
+    return authInfo;
   }
   return createWebSocketHandler(factory, {
     url: endpoint.replace(/^http/, "ws"),
     origins,
-    // every client has the same token
+    // a user may have many clients
     connections: { perPrincipal: 2_000 },
     bufferedBytes: { perPrincipal: 2 ** 28 },
-    ...(isToken ? { bearer: { verifier: { verifyAccessToken } } } : { anonymous }),
+    ...(admit ? { bearer: { verifier: { verifyAccessToken } } } : { anonymous }),
   });
 }
 
@@ -113,21 +127,22 @@ type UpgradeListener = (request: IncomingMessage, socket: Duplex, head: Buffer) 
 /** Upgrades go to the endpoint; those of other paths end with their connection. */
 function takeUpgrades(
   sockets: WebSocketHandler,
-  { isToken, refusals }: Pick<SocketGuard, "isToken"> & { readonly refusals: RefusalLog },
+  { admit, refusals }: Pick<SocketGuard, "admit"> & { readonly refusals: RefusalLog },
 ): UpgradeListener {
   return (request, socket, head) => {
     const isTaken = sockets.upgrade(request, socket, head);
     if (!isTaken) socket.destroy();
     const bearer = bearerIn(request.headers.authorization);
     const isSocket = request.headers.upgrade?.toLowerCase() === "websocket";
-    if (isTaken && isSocket && isToken && !isToken(bearer))
-      refusals.add({
-        address: request.socket.remoteAddress,
-        kind: "socket",
-        hasToken: bearer !== "",
-      });
+    if (!isTaken || !isSocket || !admit) return;
+    const refusal = {
+      address: request.socket.remoteAddress,
+      kind: "socket",
+      hasToken: bearer !== "",
+    };
+    admit(bearer).then(
+      (admission) => admission || refusals.add(refusal),
+      () => refusals.add(refusal),
+    );
   };
 }
-
-/** The SDK requires every token to expire: the last possible date, in seconds. */
-const endOfTime = 8_640_000_000_000;

@@ -2,6 +2,7 @@ import type { SluiceOptions } from "@sluice/server";
 import type { MemoryStoresOptions } from "@sluice/state";
 import type { SessionsOptions } from "@sluice/transport-http";
 import type { UploadLimits } from "@sluice/uploads";
+import type { LimitChoice } from "./serve-options.ts";
 
 /** Downloads and reads at the same time, as many as a process has. */
 const maxStreams = 256;
@@ -36,8 +37,26 @@ export const serveSessions: SessionsOptions = {
 /** Room for links and slots of such a user: all that there is. */
 export const serveState: MemoryStoresOptions = { records: { perPrincipal: 100_000 } };
 
-/** Limits of uploads of such a user: as many of the largest files as may come at the same time. */
-export function uploadLimits(maxBytes: number): UploadLimits {
-  const bytes = Math.min(maxUploads * maxBytes, Number.MAX_SAFE_INTEGER);
-  return { requests: { perPrincipal: maxUploads }, fileBytes: { perPrincipal: bytes } };
+/** Of one of several users: nobody takes all places of the process. */
+const streamsPerUser = 32;
+const uploadsPerUser = 8;
+
+/** Sessions where there are several users. */
+export const sessionsOfUsers: SessionsOptions = { ...serveSessions, perPrincipal: 32 };
+
+/** Limits of a server by its configuration; a user among several has a part of the process. */
+export function limitsBy(
+  { streams: perProcess = maxStreams, streamsPerUser: perUser }: LimitChoice,
+  hasUsers: boolean,
+): NonNullable<SluiceOptions["limits"]> {
+  const perPrincipal = Math.min(perUser ?? (hasUsers ? streamsPerUser : perProcess), perProcess);
+  const streams = { perPrincipal, perProcess };
+  return hasUsers ? { streams } : { ...serveLimits, streams };
+}
+
+/** Limits of uploads of one user, who may be all callers: as many of the largest files as may come at the same time. */
+export function uploadLimits(maxBytes: number, hasUsers = false): UploadLimits {
+  const perPrincipal = hasUsers ? uploadsPerUser : maxUploads;
+  const bytes = Math.min(perPrincipal * maxBytes, Number.MAX_SAFE_INTEGER);
+  return { requests: { perPrincipal }, fileBytes: { perPrincipal: bytes } };
 }

@@ -1,9 +1,39 @@
 import { isLoopbackHost } from "@sluice/core/internal";
+import type { Delivery } from "@sluice/server";
 import { fault } from "../terminal/failure.ts";
 import { ensureNoProbe } from "./probes.ts";
+import type { UserTable } from "./user-rights.ts";
+
+/** One storage below its base URI. */
+export interface MountChoice {
+  readonly uri: string;
+  /** Path of a folder, or URL of another storage. */
+  readonly source: string;
+  /** How bytes travel. Default: `auto`, and never by a redirect. */
+  readonly delivery?: Delivery;
+}
+
+/** Limits of a server whose configuration sets them. */
+export interface LimitChoice {
+  /** Downloads and reads at the same time. Default: 256. */
+  readonly streams?: number;
+  /** The same of one user. Default: 32 with `users`, else all. */
+  readonly streamsPerUser?: number;
+  /** Largest resource in one response of `resources/read`, in bytes. Default: 2 MiB. */
+  readonly maxRead?: number;
+}
 
 /** Options of `sluice serve`. */
 export interface ServeCommandOptions {
+  /** File that some of them came from. */
+  readonly config?: string;
+  /** Several storages, or those of a configuration, in place of the one that the command names. */
+  readonly mounts?: readonly MountChoice[];
+  /** Who may use the server. Default: everybody, or whoever has `token`. */
+  readonly users?: UserTable;
+  /** Give links. Default: only where callers are known, or on this machine. */
+  readonly links?: boolean;
+  readonly limits?: LimitChoice;
   readonly host: string;
   /** 0 picks a free one. Default: 2532, with `stdio` a free one. */
   readonly port?: number;
@@ -60,6 +90,7 @@ export function checkServeOptions(options: ServeCommandOptions): void {
   ensureGuarded(options, { opened: "the folder", use: "read it" });
   if (options.publicUrl !== undefined) ensureNoProbe(options.publicUrl);
   ensureUsed(options);
+  if (options.users) ensureUsersAlone(options);
 }
 
 /** True for a server that only this machine can reach. */
@@ -72,16 +103,22 @@ export function isPrivate({
 
 /** Throws if the options open something to other machines and do not say so. `opened`, `use`: words for it. */
 export function ensureGuarded(
-  options: Pick<ServeCommandOptions, "host" | "publicUrl" | "token" | "allowAnonymous" | "tlsCert">,
+  options: Pick<
+    ServeCommandOptions,
+    "host" | "publicUrl" | "token" | "users" | "allowAnonymous" | "tlsCert" | "config"
+  >,
   { opened, use }: { readonly opened: string; readonly use: string },
 ): void {
-  const { host, publicUrl, token, allowAnonymous, tlsCert } = options;
+  const { host, publicUrl, token, users, allowAnonymous, tlsCert, config } = options;
+  const urlAdvice = config === undefined ? "pass --public-url" : `add publicUrl to ${config},`;
   if (isPrivate(options)) return;
-  if (token === undefined && !allowAnonymous)
+  if (token === undefined && !users && !allowAnonymous)
     throw fault(
       "invalid_argument",
       `${isLoopbackHost(host) ? publicUrl : host} would open ${opened} to other machines without authentication`,
-      `set SLUICE_TOKEN, or pass --allow-anonymous if every client may ${use}`,
+      config === undefined
+        ? `set SLUICE_TOKEN, or pass --allow-anonymous if every client may ${use}`
+        : `add users to ${config}, or "allowAnonymous": true if every client may ${use}`,
     );
   if (publicUrl === undefined && tlsCert !== undefined && !isAnyAddress(host)) return;
   if (publicUrl === undefined)
@@ -91,8 +128,8 @@ export function ensureGuarded(
         ? `${host} is every address of this machine, and clients need one`
         : `clients of ${host} need an https address: downloads never go over plain http`,
       tlsCert !== undefined
-        ? "pass --public-url with the https address that the certificate is for"
-        : "pass --public-url with the address of the TLS proxy in front, or --tls-cert and --tls-key",
+        ? `${urlAdvice} with the https address that the certificate is for`
+        : `${urlAdvice} with the address of the TLS proxy in front, or --tls-cert and --tls-key`,
     );
 }
 
@@ -124,6 +161,22 @@ function ensureForStdio(options: ServeCommandOptions): void {
       `cannot listen on ${host} with --stdio: its links are for this machine`,
       "leave --host out",
     );
+}
+
+/** A token of everybody would make the rights of users void. */
+function ensureUsersAlone({ token, allowAnonymous, stdio, config }: ServeCommandOptions): void {
+  const others = {
+    "--token or SLUICE_TOKEN": token,
+    "--allow-anonymous": allowAnonymous,
+    "--stdio": stdio,
+  };
+  for (const [name, value] of Object.entries(others))
+    if (value !== undefined && value !== false)
+      throw fault(
+        "invalid_argument",
+        `${name} does not go with the users of ${config}`,
+        "leave one of them out",
+      );
 }
 
 /** A size without a folder would change nothing, and a port that is chosen at the start is not known before. */

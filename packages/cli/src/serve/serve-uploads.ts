@@ -3,6 +3,7 @@ import { basename, join, resolve } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import {
   ProtocolError,
+  ProtocolErrorCode,
   type CallToolResult,
   type InputRequiredResult,
   type McpServer,
@@ -32,6 +33,7 @@ import { withUploads } from "@sluice/uploads/internal";
 import { isSameFile, isTaken } from "../save/save-path.ts";
 import { formatBytes } from "../terminal/quantity.ts";
 import { uploadLimits } from "./serve-limits.ts";
+import type { Users } from "./users.ts";
 
 /** Takes files from clients. */
 export interface ServedUploads {
@@ -55,11 +57,18 @@ const maxOutcomes = 1_000;
 /** Names that are tried for one file. */
 const maxNames = 100;
 
+interface UploadTerms {
+  readonly maxBytes: number;
+  readonly maxStepBytes?: number;
+  /** Absent if all callers are one user, who may. */
+  readonly users?: Pick<Users, "mayUpload"> | undefined;
+}
+
 /** Lets clients save files into `folder`, each of at most `maxBytes`. Nothing that is there is replaced. */
 export async function openServedUploads(
   sluice: Sluice,
   folder: string,
-  { maxBytes, maxStepBytes }: { readonly maxBytes: number; readonly maxStepBytes?: number },
+  { maxBytes, maxStepBytes, users }: UploadTerms,
 ): Promise<ServedUploads> {
   // the partial file of a killed process; if another one is at work the next start does it
   await removeAbandonedWrites({ root: folder }).catch(() => 0);
@@ -70,9 +79,19 @@ export async function openServedUploads(
     name: basename(resolve(folder)),
     maxBytes,
     ...definedMembers({ maxStepBytes }),
-    limits: uploadLimits(maxBytes),
+    limits: uploadLimits(maxBytes, users !== undefined),
   });
-  const transfer = createFileTransfer(uploads);
+  const transfer = createFileTransfer({
+    host: uploads.host,
+    async reserve(owner, ...terms) {
+      if (users && !users.mayUpload(owner))
+        throw new ProtocolError(
+          ProtocolErrorCode.InvalidParams,
+          "files: this user may not send files",
+        );
+      return uploads.reserve(owner, ...terms);
+    },
+  });
   const target = createFsBackend({ root: folder, writable: true });
   const terms = { maxBytes } as const;
   const outcomes = createRecentEntries<Promise<SaveOutcome>>(maxOutcomes, maxOutcomes);
@@ -104,10 +123,12 @@ export async function openServedUploads(
 
   /** The same for calls that a host repeats, at once or later: by then what the first one names is used up. */
   async function saveOnce(input: SaveInput, { mcp, ctx }: IncomingCall): Promise<SaveOutcome> {
+    const { principal } = await sluice.host.identify(callerOf(ctx, mcp));
+    if (users && !users.mayUpload(principal))
+      return { result: refusal("This user may not send files.") };
     const { uri, upload_id: uploadId } = input;
     const source = uri !== undefined && !uri.startsWith("data:") ? uri : uploadId;
     if (!source) return save(input, { mcp, ctx });
-    const { principal } = await sluice.host.identify(callerOf(ctx, mcp));
     const key = `${tagOf(principal) ?? ""} ${source}`;
     const before = await outcomes.get(key)?.catch(() => undefined);
     if (before?.saved && (await isThere(target, before.saved))) return before;

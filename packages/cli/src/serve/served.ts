@@ -1,16 +1,17 @@
 import { McpServer } from "@modelcontextprotocol/server";
 import type { Principal } from "@sluice/core";
 import { definedMembers } from "@sluice/core/internal";
-import { createSluice, type Sluice } from "@sluice/server";
+import { createSluice, type MountOptions, type Sluice } from "@sluice/server";
 import type { AuditFile, KeyFile } from "@sluice/server/node";
 import { createMemoryStores } from "@sluice/state";
-import type { StorageBackend } from "@sluice/storage";
 import { version } from "../terminal/print.ts";
 import { openSaveTool } from "../save/save-tool.ts";
-import { serveLimits, serveState } from "./serve-limits.ts";
+import type { OpenMount } from "./open-mounts.ts";
+import { limitsBy, serveState } from "./serve-limits.ts";
 import { isPrivate, type ServeCommandOptions } from "./serve-options.ts";
 import { auditOf } from "./serve-trail.ts";
 import { openServedUploads, type ServedUploads } from "./serve-uploads.ts";
+import type { Users } from "./users.ts";
 
 /** What is served, before any transport. */
 export interface Served {
@@ -22,23 +23,25 @@ export interface Served {
 
 /** The parts that exist before a server can be made. */
 interface ServedParts {
-  readonly storage: StorageBackend;
+  readonly mounts: readonly OpenMount[];
   /** URL of the endpoint. */
   readonly endpoint: string;
   readonly trail: AuditFile | undefined;
   readonly keys: KeyFile | undefined;
+  /** Absent if all callers are one user. */
+  readonly users: Users | undefined;
 }
 
 const defaultMaxUpload = 2 ** 30;
 
-/** Composes what the options ask for. All callers are one user. */
+/** Composes what the options ask for. */
 export async function openServed(
-  { storage, endpoint, trail, keys }: ServedParts,
+  { mounts, endpoint, trail, keys, users }: ServedParts,
   options: ServeCommandOptions,
 ): Promise<Served> {
   const {
-    uri,
     token,
+    limits = {},
     tools = true,
     uploads: inbox,
     maxUpload = defaultMaxUpload,
@@ -47,27 +50,31 @@ export async function openServed(
     maxTotal,
   } = options;
   const holder: Principal = { issuer: "sluice serve", subject: "token", clientId: "" };
-  const isGuarded = token !== undefined && !options.stdio;
+  const isGuarded = (token !== undefined || users !== undefined) && !options.stdio;
   const sluice = createSluice({
-    storage,
-    baseUri: uri,
+    ...storagesOf(mounts),
     endpoint,
     keys: keys?.keys ?? "ephemeral",
     // one process: with a store of its own, links are short whatever the keys are
-    stores: createMemoryStores(serveState),
+    stores: createMemoryStores(users ? {} : serveState),
     // about the ephemeral keys: one process whose URLs may end with it is the point
     onWarning() {},
     // without a token there is nothing to tell callers apart by, also not their sessions
-    principal: () => (isGuarded ? holder : undefined),
+    principal: users ? users.principalOf : () => (isGuarded ? holder : undefined),
     anonymous: !isGuarded,
+    ...definedMembers({ access: users?.access, maxReadBytes: limits.maxRead }),
     // a public server without a token gives strangers no room in the store
-    links: isGuarded || isPrivate(options),
+    links: options.links ?? (isGuarded || isPrivate(options)),
     audit: auditOf(trail),
-    limits: serveLimits,
+    limits: limitsBy(limits, users !== undefined),
   });
-  const limits = { maxBytes: maxUpload, ...definedMembers({ maxStepBytes: maxStep }) };
-  const uploads = inbox === undefined ? undefined : await openServedUploads(sluice, inbox, limits);
-  const bounds = { maxTotalBytes: maxTotal, isShared: true };
+  const terms = { maxBytes: maxUpload, ...definedMembers({ maxStepBytes: maxStep }), users };
+  const uploads = inbox === undefined ? undefined : await openServedUploads(sluice, inbox, terms);
+  const bounds = {
+    maxTotalBytes: maxTotal,
+    isShared: true,
+    ...definedMembers({ maySave: users?.mayUpload }),
+  };
   const attachSaveTool =
     saveTo === undefined ? undefined : await openSaveTool(sluice, saveTo, bounds);
   return {
@@ -80,4 +87,17 @@ export async function openServed(
       return uploads?.attach(mcp) ?? mcp;
     },
   };
+}
+
+/** One storage keeps short names in its URLs; several are mounts. */
+function storagesOf(mounts: readonly OpenMount[]) {
+  const all = mounts.map(({ uri: baseUri, storage, delivery }): MountOptions => ({
+    baseUri,
+    storage,
+    ...definedMembers({ delivery }),
+    // where the operator did not ask for them, bytes come from this server
+    ...(delivery === "redirect" ? { redirectOrigins: "storage" } : {}),
+  }));
+  const [first] = all;
+  return all.length === 1 && first ? first : { mounts: all };
 }

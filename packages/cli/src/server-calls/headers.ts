@@ -1,4 +1,5 @@
 import { fault } from "../terminal/failure.ts";
+import { withVariables } from "../terminal/variables.ts";
 
 /**
  * Headers of lines like `Name: value`, as `--header` takes them. `${NAME}` is taken from the environment, and
@@ -14,7 +15,7 @@ export function headersFrom(
     const [, name, value] = /^([!#$%&'*+\-.^_`|~0-9A-Za-z]+):([^\r\n\0]*)$/.exec(line) ?? [];
     if (name === undefined || value === undefined)
       throw fault("invalid_argument", "a --header is malformed", "write it as 'Name: value'");
-    headers[name] = expanded(value, env).trim();
+    headers[name] = withVariables(value, env, unsetVariable).trim();
     if (/[\r\n\0]/.test(headers[name]))
       throw fault("invalid_argument", "a variable of a --header has several lines", "correct it");
   }
@@ -29,18 +30,11 @@ export function literalSecrets(lines: readonly string[]): string[] {
   });
 }
 
-function expanded(value: string, env: NodeJS.ProcessEnv): string {
-  return value.replaceAll(
-    /\$\{(?:env:)?([A-Za-z_]\w*)(?::-([^{}]*))?\}/g,
-    (_, name: string, other?: string) => {
-      const set = env[name] || other;
-      if (set !== undefined) return set;
-      throw fault(
-        "invalid_argument",
-        `a --header names the variable ${name}, which is not set`,
-        `set it in the environment of this command, or write \${${name}:-other}`,
-      );
-    },
+function unsetVariable(name: string): Error {
+  return fault(
+    "invalid_argument",
+    `a --header names the variable ${name}, which is not set`,
+    `set it in the environment of this command, or write \${${name}:-other}`,
   );
 }
 

@@ -1,0 +1,53 @@
+import { createHash } from "node:crypto";
+import type { AuthInfo } from "@modelcontextprotocol/server";
+import type { Principal } from "@sluice/core";
+import type { AccessRule, Caller } from "@sluice/server";
+import { createVerifyJwt, type VerifyJwt } from "./verify-jwt.ts";
+import { accessBy, rightsOf, tokenIssuer, type UserTable } from "./user-rights.ts";
+
+/** Admits callers by their tokens, and says what each may do. */
+export interface Users {
+  /** What a token says of its caller; `undefined` for a token of nobody. Rejects with `unavailable` without the issuer's keys. */
+  verify(token: string): Promise<AuthInfo | undefined>;
+  /** The principal of a caller that was admitted. */
+  readonly principalOf: (caller: Pick<Caller, "authInfo">) => Principal | undefined;
+  readonly access: AccessRule;
+  /** True for callers that may send files, as the table has them now. */
+  readonly mayUpload: (principal: Principal | undefined) => boolean;
+  /** From now on another table counts, also for links and sessions that are there. */
+  replace(table: UserTable): void;
+}
+
+/** The SDK requires every token to expire: the last possible date, in seconds. */
+export const endOfTime = 8_640_000_000_000;
+
+/** Users of a table. */
+export function createUsers(first: UserTable): Users {
+  let table = first;
+  let verifyJwt = verifierOf(first);
+  return {
+    async verify(token) {
+      // a digest tells nothing by the time of its comparison
+      const sha256 = createHash("sha256").update(token).digest("hex");
+      const user = table.tokens?.find((entry) => entry.sha256 === sha256);
+      if (!user) return verifyJwt?.(token);
+      const extra = { iss: tokenIssuer, sub: user.name };
+      return { token, clientId: user.name, scopes: [...user.scopes], expiresAt: endOfTime, extra };
+    },
+    principalOf({ authInfo }) {
+      const { iss, sub } = authInfo?.extra ?? {};
+      if (typeof iss !== "string" || typeof sub !== "string") return undefined;
+      return { issuer: iss, subject: sub, clientId: authInfo?.clientId ?? "" };
+    },
+    access: accessBy(() => table),
+    mayUpload: (principal) => rightsOf(table, principal)?.scopes.includes("upload") ?? false,
+    replace(next) {
+      table = next;
+      verifyJwt = verifierOf(next);
+    },
+  };
+}
+
+function verifierOf({ jwt }: UserTable): VerifyJwt | undefined {
+  return jwt && createVerifyJwt(jwt);
+}
