@@ -48,19 +48,19 @@ export async function configuredServe(
       "--uri has no effect without a source: each mount of the file has its own",
       "leave it out, or name a source",
     );
-  const given = Object.entries(flags).filter(
+  const flagsGiven = Object.entries(flags).filter(
     ([name, value]) => isGiven(name) && value !== undefined,
   );
   const { mounts, ...configured } = await loadServeConfig(config, process.env);
   const options: ServeCommandOptions = {
     ...flags,
     ...configured,
-    ...Object.fromEntries(given),
+    ...Object.fromEntries(flagsGiven),
     ...(source === undefined ? { mounts } : {}),
   };
   const [first] = mounts;
-  const named = source ?? first?.source ?? "";
-  if (!isCheck) return serveCommand(named, options);
-  await ensureServable(named, options);
+  const servedSource = source ?? first?.source ?? "";
+  if (!isCheck) return serveCommand(servedSource, options);
+  await ensureServable(servedSource, options);
   note(`${printable(config)} is valid`);
 }

@@ -79,7 +79,7 @@ function nameIn(host: string): string {
 }
 
 /** What lets a caller in: its token, and who it is where there are several users. */
-export interface Admission {
+interface Admission {
   readonly authInfo?: AuthInfo;
 }
 

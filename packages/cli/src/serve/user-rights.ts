@@ -4,7 +4,7 @@ import type { AccessDecision, AccessRule } from "@sluice/server";
 /** `list`: see names; `read`: read, download and link; `upload`: send files to the server, and have models save there. */
 export const userScopes = ["list", "read", "upload"] as const;
 
-export type UserScope = (typeof userScopes)[number];
+type UserScope = (typeof userScopes)[number];
 
 /** What a user may do. */
 export interface UserRights {
@@ -14,7 +14,7 @@ export interface UserRights {
 }
 
 /** A user with a token of its own. */
-export interface TokenUser extends UserRights {
+interface TokenUser extends UserRights {
   readonly name: string;
   /** Digest of the token, in lower-case hex. */
   readonly sha256: string;
