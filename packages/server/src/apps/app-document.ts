@@ -2,7 +2,7 @@ import { bytesOfHex, createSha256, encodeBase64 } from "@sluice/core/internal";
 import { html } from "../http/html.ts";
 
 /** The script and the style of an App, and the endpoint that it connects to. */
-export interface AppParts {
+interface AppParts {
   readonly title: string;
   /** Neither has the end tag of its element in it. */
   readonly script: string;

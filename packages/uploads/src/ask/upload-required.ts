@@ -28,7 +28,7 @@ export interface RequiredUpload extends BegunUpload {
 }
 
 /** An upload that an App of the host shows: in the result's `_meta`, which the model does not get. */
-export interface UploadInApp {
+interface UploadInApp {
   /** Of its page: a permission, as that of the page in a tab. */
   readonly url: string;
   /** What the user's message says when the files are there. */
