@@ -39,7 +39,7 @@ export interface UserTable {
 /** Issuer of users with a token of their own. No JSON Web Token has it: an issuer there is a URL. */
 export const tokenIssuer = "sluice serve";
 
-/** The rights of a principal as the table has them now; `undefined` for one that is not in it, or no longer. */
+/** The rights of a principal; `undefined` for one that is not in the table. */
 export function rightsOf(
   { tokens = [], jwt }: UserTable,
   principal: Principal | undefined,
@@ -50,13 +50,10 @@ export function rightsOf(
   return tokens.find(({ name }) => name === principal.subject);
 }
 
-/**
- * Decides by folders and scopes. It asks the table and not the scopes of a request, which the redemption of a link does not
- * have: a link ends with its user, and with the user's right to the file.
- */
-export function accessBy(tableNow: () => UserTable): AccessRule {
+/** Decides by folders and scopes of the table: the redemption of a link has no scopes of a request. */
+export function accessBy(table: UserTable): AccessRule {
   return (principal, uri, action): AccessDecision => {
-    const rights = rightsOf(tableNow(), principal);
+    const rights = rightsOf(table, principal);
     if (!rights || !(rights.folders?.some((folder) => uri.startsWith(folder)) ?? true))
       return "hide";
     const { scopes } = rights;

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import type { AuthInfo } from "@modelcontextprotocol/server";
 import type { Principal } from "@sluice/core";
 import type { AccessRule, Caller } from "@sluice/server";
-import { createVerifyJwt, type VerifyJwt } from "./verify-jwt.ts";
+import { createVerifyJwt } from "./verify-jwt.ts";
 import { accessBy, rightsOf, tokenIssuer, type UserTable } from "./user-rights.ts";
 
 /** Admits callers by their tokens, and says what each may do. */
@@ -12,19 +12,16 @@ export interface Users {
   /** The principal of a caller that was admitted. */
   readonly principalOf: (caller: Pick<Caller, "authInfo">) => Principal | undefined;
   readonly access: AccessRule;
-  /** True for callers that may send files, as the table has them now. */
+  /** True for callers that may send files. */
   readonly mayUpload: (principal: Principal | undefined) => boolean;
-  /** From now on another table counts, also for links and sessions that are there. */
-  replace(table: UserTable): void;
 }
 
 /** The SDK requires every token to expire: the last possible date, in seconds. */
 export const endOfTime = 8_640_000_000_000;
 
 /** Users of a table. */
-export function createUsers(first: UserTable): Users {
-  let table = first;
-  let verifyJwt = verifierOf(first);
+export function createUsers(table: UserTable): Users {
+  const verifyJwt = table.jwt && createVerifyJwt(table.jwt);
   return {
     async verify(token) {
       // a digest tells nothing by the time of its comparison
@@ -39,15 +36,7 @@ export function createUsers(first: UserTable): Users {
       if (typeof iss !== "string" || typeof sub !== "string") return undefined;
       return { issuer: iss, subject: sub, clientId: authInfo?.clientId ?? "" };
     },
-    access: accessBy(() => table),
+    access: accessBy(table),
     mayUpload: (principal) => rightsOf(table, principal)?.scopes.includes("upload") ?? false,
-    replace(next) {
-      table = next;
-      verifyJwt = verifierOf(next);
-    },
   };
-}
-
-function verifierOf({ jwt }: UserTable): VerifyJwt | undefined {
-  return jwt && createVerifyJwt(jwt);
 }
