@@ -17,3 +17,5 @@ export {
   sendTimeouts,
 } from "../../../packages/client/src/upload/send/sender.ts";
 export { acceptTarget, ClientSession } from "../../../packages/client/src/upload/upload-target.ts";
+export { runBridge } from "../../../packages/bridge/src/relay/run-bridge.ts";
+export { createProcessUpstream } from "../../../packages/bridge/src/upstream/process-transport.ts";

@@ -1,10 +1,13 @@
+import type { Writable } from "node:stream";
 import { describe, expect, test } from "vitest";
 import type { Life } from "../src/process/machine.ts";
 import { Disk } from "../src/services/disk.ts";
 import { Scripts } from "../src/services/lua.ts";
 import { Network } from "../src/services/network.ts";
+import { Programs } from "../src/services/programs.ts";
 import { RedisData } from "../src/services/redis-data.ts";
 import { inMacrotask } from "../src/run/simulate.ts";
+import { SystemCalls } from "../src/services/system-calls.ts";
 import { Faults } from "../src/world/faults.ts";
 import { createRandom } from "../src/world/random.ts";
 import { World } from "../src/world/world.ts";
@@ -90,6 +93,63 @@ describe("disk", () => {
     expect(disk.write(node, Buffer.from("12345"), 0, "a")).toBe(3);
     expect(() => disk.write(node, Buffer.from("45"), 3, "a")).toThrow("ENOSPC");
   });
+});
+
+describe("system calls", () => {
+  function callsOf() {
+    const world = new World("test");
+    const disk = new Disk(world, new Faults(world, new Set()));
+    const life = { name: "c0.1", wallMs: () => 7 } as unknown as Life;
+    return { disk, life, calls: new SystemCalls(disk, life) };
+  }
+
+  test("a path through a descriptor leads to what it has open, and counts as open until it is closed", () => {
+    const { disk, life, calls } = callsOf();
+    disk.hasProc = true;
+    calls.mkdir("/tmp/a");
+    const folder = calls.open("/tmp/a");
+    const file = calls.open(`/proc/self/fd/${folder}/b`, "wx");
+    expect(calls.write(file, Buffer.from("bytes"))).toBe(5);
+    expect(calls.readlink(`/proc/self/fd/${file}`)).toBe("/tmp/a/b");
+    calls.unlink("/tmp/a/b");
+    expect(calls.readlink(`/proc/self/fd/${file}`)).toBe("/tmp/a/b (deleted)");
+    calls.rmdir("/tmp/a");
+    expect(() => calls.open(`/proc/self/fd/${folder}/b`, "wx")).toThrow("ENOENT");
+    expect(disk.openFiles(life)).toBe(2);
+    for (const fd of [folder, file]) calls.close(fd);
+    expect(disk.openFiles(life)).toBe(0);
+  });
+
+  test("a rename changes the time of the file and of the one that it replaces, and the names of neither", () => {
+    const { disk, calls } = callsOf();
+    const file = calls.open("/tmp/a", "w");
+    const replaced = calls.open("/tmp/b", "w");
+    disk.find("/tmp/a")!.changedMs = 0;
+    calls.rename("/tmp/a", "/tmp/b");
+    expect(calls.fstat(file)).toMatchObject({ ctimeMs: 7, nlink: 1 });
+    expect(calls.fstat(replaced)).toMatchObject({ nlink: 0 });
+    expect(() => calls.stat("/tmp/a")).toThrow("ENOENT");
+  });
+});
+
+test("a program that exits fails what its pipe had no room for, and nothing that it had", async () => {
+  const world = new World("test");
+  const lines: string[] = [];
+  const programs = new Programs(world, (program) => (line) => {
+    lines.push(line);
+    program.exit(1);
+  });
+  const machine = { name: "b0" };
+  const life = { name: "b0.1", machine, pid: 1, isOver: false, enter() {}, onEnd: () => () => {} };
+  const child = programs.spawnOf(life as unknown as Life)() as unknown as { stdin: Writable };
+  const written: boolean[] = [];
+  child.stdin.on("error", () => {});
+  for (const line of ["first", "x".repeat(20_000)])
+    child.stdin.write(`${line}\n`, (error) => written.push(!error));
+  await inMacrotask(() => world.run(() => false, 60_000));
+  expect(lines).toEqual(["first"]);
+  expect(written).toEqual([true, false]);
+  expect(programs.running).toEqual([]);
 });
 
 describe("redis", () => {

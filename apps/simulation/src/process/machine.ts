@@ -1,5 +1,6 @@
 import { epochMs, type Owner, type World } from "../world/world.ts";
 import type { Disk } from "../services/disk.ts";
+import type { Programs } from "../services/programs.ts";
 import { createSurroundings } from "./globals.ts";
 import { createModules } from "./modules.ts";
 import { enterProcess, type Globals, type Product, type ProductCode } from "./product-code.ts";
@@ -13,6 +14,8 @@ export interface MachineOptions {
   /** How far its clock is ahead of the world's, in milliseconds. */
   readonly skewMs?: number;
   readonly disk?: Disk;
+  /** What its processes can start. */
+  readonly programs?: Programs;
   readonly fetch: (life: Life) => Fetch;
 }
 
@@ -21,6 +24,7 @@ export class Machine {
   readonly world: World;
   readonly name: string;
   readonly disk: Disk | undefined;
+  readonly programs: Programs | undefined;
   skewMs: number;
   life: Life | undefined;
   readonly #options: MachineOptions;
@@ -33,6 +37,7 @@ export class Machine {
     this.name = name;
     this.skewMs = options.skewMs ?? 0;
     this.disk = options.disk;
+    this.programs = options.programs;
     this.#options = options;
     this.#running = running;
   }

@@ -17,11 +17,12 @@ const pure = new Set(
 
 /** Gives the modules of Node as one process has them. */
 export function createModules(life: Life, random: Random, timers: Timers): (id: string) => unknown {
-  const { disk } = life.machine;
+  const { disk, programs } = life.machine;
   const files = disk && createFileSystem(disk, life);
   const simulated: Readonly<Record<string, unknown>> = {
     crypto: cryptoOf(random, timers),
     ...(files && { fs: files.module, "fs/promises": files.promises }),
+    ...(programs && { child_process: { spawn: programs.spawnOf(life) } }),
     os: { hostname: () => "host", homedir: () => "/home", tmpdir: () => "/tmp", EOL: "\n" },
     timers,
     cluster: { isWorker: false },

@@ -1,4 +1,5 @@
 import type { Profile } from "../run/profile.ts";
+import { bridge } from "./bridge.ts";
 import { folders } from "./folders.ts";
 import { leases } from "./leases.ts";
 import { links } from "./links.ts";
@@ -20,4 +21,5 @@ export const profiles: readonly Profile[] = [
   resume,
   folders,
   listen,
+  bridge,
 ];

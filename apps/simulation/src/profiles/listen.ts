@@ -124,7 +124,7 @@ export const listen: Profile = {
     const withinMs = 60_000;
     for (let count = 1; count <= 20; count++) {
       const own = world.random(`change ${count}`);
-      const key = own.chance(0.2) ? `new-${count}.bin` : own.pick(keys);
+      const key = own.chance(0.4) ? `new-${count}.bin` : own.pick(keys);
       workload.begin(`storage changes ${key} (${count})`, own.next() * withinMs, async () =>
         listening.change(key, own),
       );

@@ -212,7 +212,7 @@ export class ObjectStore {
     this.#open.set(key, life);
     const ended = new AbortController();
     const broken = this.#faults.strike("storage watch breaks", life.name);
-    const breakAt = broken && this.#world.after(broken.int(0, 30_000), () => ended.abort());
+    const breakAt = broken && this.#world.after(broken.int(0, 60_000), () => ended.abort());
     try {
       const both = AbortSignal.any([signal, ended.signal]);
       for await (const batch of this.objects.watch({ ...options, signal: both })) {
