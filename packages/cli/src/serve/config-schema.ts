@@ -3,7 +3,7 @@ import { createUriMapper } from "@sluice/storage";
 import { z } from "zod";
 import { parseStorageUrl } from "../storages/storage-url.ts";
 import { parseBytes } from "../terminal/quantity.ts";
-import { userScopes } from "./user-rights.ts";
+import { userScopes, type UserTable } from "./user-rights.ts";
 
 /** Message of a wrong value: what it is not, and what to write. It never repeats the value, which may be a secret. */
 function must(what: string, advice: string) {
@@ -185,8 +185,52 @@ const keys = section({
   users: users.optional(),
 });
 
-/** A configuration that was read. */
-export type ServeConfig = z.infer<typeof keys>;
+type Delivery = "auto" | "direct" | "redirect" | "downloadUrl";
+
+/** A configuration that was read. Sizes are in bytes. */
+export interface ServeConfig {
+  readonly mounts: readonly ServedMount[];
+  readonly listen?:
+    | { readonly host?: string | undefined; readonly port?: number | undefined }
+    | undefined;
+  readonly publicUrl?: string | undefined;
+  readonly allowAnonymous?: boolean | undefined;
+  readonly origins?: readonly string[] | undefined;
+  readonly ws?: boolean | undefined;
+  readonly tools?: boolean | undefined;
+  readonly links?: boolean | undefined;
+  readonly delivery?: Delivery | undefined;
+  readonly appendOnly?: readonly string[] | undefined;
+  readonly uploads?: UploadFolder | undefined;
+  readonly saveTo?: SaveFolder | undefined;
+  readonly keys?: string | undefined;
+  readonly audit?: string | false | undefined;
+  readonly limits?: ReadLimits | undefined;
+  readonly users?: UserTable | undefined;
+}
+
+interface ServedMount {
+  readonly uri: string;
+  readonly storage: string;
+  readonly delivery?: Delivery | undefined;
+}
+
+interface UploadFolder {
+  readonly folder: string;
+  readonly maxFile?: number | undefined;
+  readonly maxStep?: number | undefined;
+}
+
+interface SaveFolder {
+  readonly folder: string;
+  readonly maxTotal?: number | undefined;
+}
+
+interface ReadLimits {
+  readonly streams?: number | undefined;
+  readonly streamsPerUser?: number | undefined;
+  readonly maxRead?: number | undefined;
+}
 
 /** The schema: each value by itself, then what they say of each other. */
 export const configSchema: z.ZodType<ServeConfig> = keys.superRefine((config, context) => {

@@ -58,7 +58,7 @@ export interface GivenAnswer {
 /** Path of the pages below the endpoint. */
 export const pagesPath = "/upload-page/";
 /** Path of the pages that an App shows inside the frame of a host, whose origin is any. */
-export const appPagesPath = `${pagesPath}app/`;
+export const appPagesPath: string = `${pagesPath}app/`;
 
 /** Where a page is shown. A token of the one place opens nothing at the other. */
 export type PagePlace = "tab" | "app";
