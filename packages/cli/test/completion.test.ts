@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
-import { completionScript, type Shell, shells } from "../src/commands/completion.ts";
+import { completionScript, type Shell, shells } from "../src/terminal/completion.ts";
 import { commandLine } from "../src/commands/program.ts";
 import { runHere } from "./run-here.ts";
 

@@ -211,6 +211,7 @@ export {
   ResultGap,
   TurnQueue,
 } from "./async/concurrency.ts";
+export { defer, type Deferred } from "./async/deferred.ts";
 export { onAbort } from "./async/on-abort.ts";
 export { PeerWatch, type PeerWatchOptions } from "./async/peer-watch.ts";
 export {

@@ -5,9 +5,8 @@ import type {
   RequestId,
 } from "@modelcontextprotocol/client";
 import { PerRequestHTTPServerTransport, SdkError } from "@modelcontextprotocol/server";
-import { FIRST_MODERN_VERSION } from "@sluice/core/internal";
+import { FIRST_MODERN_VERSION, defer, type Deferred } from "@sluice/core/internal";
 import { codes, isAnswer, isCall, membersOf, refusal, type Members } from "../messages/messages.ts";
-import { defer, type Deferred } from "../messages/deferred.ts";
 import { refuseRequest } from "./http-refusal.ts";
 import { pacedEvents, type PacedEvents } from "./paced-events.ts";
 import { SUBSCRIPTION_KEY } from "../messages/envelope.ts";

@@ -7,9 +7,8 @@ import type {
   Transport,
 } from "@modelcontextprotocol/client";
 import { SluiceError } from "@sluice/core";
-import { keyOf, within } from "@sluice/core/internal";
+import { defer, type Deferred, keyOf, within } from "@sluice/core/internal";
 import type { Flow } from "../upstream/upstream.ts";
-import { defer, type Deferred } from "../messages/deferred.ts";
 import { keyIn } from "../messages/ids.ts";
 import {
   answerOf,

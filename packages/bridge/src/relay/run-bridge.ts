@@ -5,11 +5,17 @@ import type {
   Transport,
 } from "@modelcontextprotocol/client";
 import { SluiceError } from "@sluice/core";
-import { cancelledBy, isInTime, keyOf, onAbort, type RevisionKind } from "@sluice/core/internal";
+import {
+  cancelledBy,
+  defer,
+  isInTime,
+  keyOf,
+  onAbort,
+  type RevisionKind,
+} from "@sluice/core/internal";
 import { SendError } from "../upstream/send-fault.ts";
 import { ServerLink } from "../upstream/server-link.ts";
 import type { Upstream } from "../upstream/upstream.ts";
-import { defer } from "../messages/deferred.ts";
 import type { BridgeCalls, RelayHooks } from "../messages/hooks.ts";
 import { HostLink } from "./host-link.ts";
 import { defaultLimits, type BridgeLimits } from "../messages/limits.ts";

@@ -1,6 +1,5 @@
 import type { JSONRPCRequest, JSONRPCResponse } from "@modelcontextprotocol/client";
-import { type Deadline, keyOf, onAbort, within } from "@sluice/core/internal";
-import { defer, type Deferred } from "../messages/deferred.ts";
+import { type Deadline, defer, type Deferred, keyOf, onAbort, within } from "@sluice/core/internal";
 import { keyIn, onlyKey } from "../messages/ids.ts";
 import { SendError } from "./send-fault.ts";
 

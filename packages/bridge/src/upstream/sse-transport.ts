@@ -9,8 +9,7 @@ import {
   type Transport,
 } from "@modelcontextprotocol/client";
 import { SluiceError, type FetchLike } from "@sluice/core";
-import { definedMembers } from "@sluice/core/internal";
-import { defer } from "../messages/deferred.ts";
+import { defer, definedMembers } from "@sluice/core/internal";
 import { type SignIn, sendWithScope } from "./oauth/sign-in.ts";
 
 /* oxlint-disable unicorn/prefer-add-event-listener -- transports of the SDK have properties only */

@@ -1,14 +1,12 @@
 import type { Command } from "commander";
 import type { AuditVerifyOptions } from "./audit-command.ts";
-
-interface CommandParts {
-  /** Gives a command's code, unless the run has ended while it was loaded. */
-  readonly load: <Code>(command: Promise<Code>) => Promise<Code>;
-  readonly signal: AbortSignal;
-}
+import type { CommandParts } from "./server-commands.ts";
 
 /** Adds the commands for files that an operator keeps: audit files and keys. */
-export function addOperatorCommands(program: Command, { load, signal }: CommandParts): void {
+export function addOperatorCommands(
+  program: Command,
+  { load, signal }: Pick<CommandParts, "load"> & { readonly signal: AbortSignal },
+): void {
   program
     .command("audit")
     .description("work with the audit files of `sluice serve`")

@@ -16,7 +16,7 @@ import {
   readToken,
   serverName,
 } from "./option-values.ts";
-import { completionScript, type Shell, shells } from "./completion.ts";
+import { completionScript, type Shell, shells } from "../terminal/completion.ts";
 import { addOperatorCommands } from "./operator-commands.ts";
 import { addServerCommands, type CommandParts } from "./server-commands.ts";
 import { serveLimitsText } from "../serve/serve-limits.ts";

@@ -1,6 +1,6 @@
 import type { Consent } from "@sluice/client";
 import { boundsFor, saveTogether, scaleOf, settingsOf } from "@sluice/client/internal";
-import { definedMembers } from "@sluice/core/internal";
+import { defer, definedMembers } from "@sluice/core/internal";
 import type { ClientConnection } from "../server-calls/connect.ts";
 import { Advice, goOnAdvice, isResumableFault } from "../terminal/failure.ts";
 import { type DownloadSettings, savedReport, type SaveReport } from "./save-resource.ts";
@@ -40,7 +40,7 @@ export function saveFilesTogether(
   const stop = new AbortController();
   const signal = AbortSignal.any([settings.signal, stop.signal]);
   const indexes = [...files.keys()];
-  const reports = new Map(indexes.map((index) => [index, deferred<SaveReport | undefined>()]));
+  const reports = new Map(indexes.map((index) => [index, defer<SaveReport | undefined>()]));
   // counted with those that come by themselves against what the user agreed to
   for (const { size } of files.values()) void consent?.(scaleOf([{ size }]));
   const wantedFiles = [...files.values()].map((file) => ({
@@ -80,15 +80,4 @@ export function saveFilesTogether(
 
 function throwCause(error: unknown): never {
   throw error instanceof Advice ? error.cause : error;
-}
-
-interface Deferred<Value> {
-  readonly promise: Promise<Value>;
-  readonly resolve: (value: Value) => void;
-}
-
-function deferred<Value>(): Deferred<Value> {
-  let resolve: ((value: Value) => void) | undefined;
-  const promise = new Promise<Value>((given) => void (resolve = given));
-  return { promise, resolve: resolve! };
 }

@@ -1,4 +1,5 @@
 import { isLoopbackHost, MIN_STEP_BYTES } from "@sluice/core/internal";
+import type { Delivery } from "@sluice/server";
 import { createUriMapper } from "@sluice/storage";
 import { z } from "zod";
 import { parseStorageUrl } from "../storages/storage-url.ts";
@@ -185,8 +186,6 @@ const keys = section({
   users: users.optional(),
 });
 
-type Delivery = "auto" | "direct" | "redirect" | "downloadUrl";
-
 /** A configuration that was read. Sizes are in bytes. */
 export interface ServeConfig {
   readonly mounts: readonly ServedMount[];
@@ -202,7 +201,7 @@ export interface ServeConfig {
   readonly delivery?: Delivery | undefined;
   readonly appendOnly?: readonly string[] | undefined;
   readonly uploads?: UploadFolder | undefined;
-  readonly saveTo?: SaveFolder | undefined;
+  readonly saveTo?: { readonly folder: string; readonly maxTotal?: number | undefined } | undefined;
   readonly keys?: string | undefined;
   readonly audit?: string | false | undefined;
   readonly limits?: ReadLimits | undefined;
@@ -219,11 +218,6 @@ interface UploadFolder {
   readonly folder: string;
   readonly maxFile?: number | undefined;
   readonly maxStep?: number | undefined;
-}
-
-interface SaveFolder {
-  readonly folder: string;
-  readonly maxTotal?: number | undefined;
 }
 
 interface ReadLimits {

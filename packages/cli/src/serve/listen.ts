@@ -78,13 +78,13 @@ function nameIn(host: string): string {
   return host.includes(":") ? `[${host}]` : host;
 }
 
-/** What lets a caller in: its token, and who it is where there are several users. */
-interface Admission {
+/** A caller that is let in: its token, and its user if there are several. */
+interface AdmittedCaller {
   readonly authInfo?: AuthInfo;
 }
 
-/** Admits a caller by its token; `undefined` for a token of nobody. Rejects if that cannot be decided now. */
-export type Admit = (bearer: string) => Promise<Admission | undefined>;
+/** Admits a caller by its token; `undefined` for a token of no user. Rejects if that cannot be decided now. */
+export type Admit = (bearer: string) => Promise<AdmittedCaller | undefined>;
 
 /** Compares a given token with that of the server, in constant time. */
 export function admitByToken(token: string): Admit {
@@ -103,7 +103,7 @@ export function createAuthenticate(
 ): NonNullable<NodeHandlerOptions["authenticate"]> {
   return async (request, response, next, { kind }) => {
     const bearer = bearerIn(request.headers.authorization);
-    let admission: Admission | undefined;
+    let admission: AdmittedCaller | undefined;
     try {
       admission = await admit(bearer);
     } catch {

@@ -37,7 +37,7 @@ export const serveSessions: SessionsOptions = {
 /** Room for links and slots of such a user: all that there is. */
 export const serveState: MemoryStoresOptions = { records: { perPrincipal: 100_000 } };
 
-/** Of one of several users: nobody takes all places of the process. */
+/** Of one of several users: no user takes all permits of the process. */
 const streamsPerUser = 32;
 const uploadsPerUser = 8;
 
@@ -54,7 +54,7 @@ export function limitsBy(
   return hasUsers ? { streams } : { ...serveLimits, streams };
 }
 
-/** Limits of uploads of one user, who may be all callers: as many of the largest files as may come at the same time. */
+/** Limits of uploads of one user, or of all callers if there is one user: as many of the largest files as may come at the same time. */
 export function uploadLimits(maxBytes: number, hasUsers = false): UploadLimits {
   const perPrincipal = hasUsers ? uploadsPerUser : maxUploads;
   const bytes = Math.min(perPrincipal * maxBytes, Number.MAX_SAFE_INTEGER);

@@ -29,7 +29,7 @@ export interface ServeCommandOptions {
   readonly config?: string;
   /** Several storages, or those of a configuration, in place of the one that the command names. */
   readonly mounts?: readonly MountChoice[];
-  /** Who may use the server. Default: everybody, or whoever has `token`. */
+  /** Users of the server. Default: every caller, or every caller with `token`. */
   readonly users?: UserTable;
   /** Give links. Default: only where callers are known, or on this machine. */
   readonly links?: boolean;

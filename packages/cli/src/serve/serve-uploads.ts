@@ -60,7 +60,7 @@ const maxNames = 100;
 interface UploadTerms {
   readonly maxBytes: number;
   readonly maxStepBytes?: number;
-  /** Absent if all callers are one user, who may. */
+  /** Absent if all callers are one user, which may upload. */
   readonly users?: Pick<Users, "mayUpload"> | undefined;
 }
 

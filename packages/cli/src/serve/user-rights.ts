@@ -30,7 +30,7 @@ export interface JwtUsers extends UserRights {
   readonly jwks: string;
 }
 
-/** Who may use a server. */
+/** Users of a server. */
 export interface UserTable {
   readonly tokens?: readonly TokenUser[] | undefined;
   readonly jwt?: JwtUsers | undefined;
@@ -58,7 +58,7 @@ export function accessBy(table: UserTable): AccessRule {
       return "hide";
     const { scopes } = rights;
     if (scopes.includes(action === "list" ? "list" : "read")) return "allow";
-    // who may list it knows that it is there
+    // a user that may list it knows that it is there
     return scopes.includes("list") ? "deny" : "hide";
   };
 }

@@ -7,7 +7,7 @@ import { accessBy, rightsOf, tokenIssuer, type UserTable } from "./user-rights.t
 
 /** Admits callers by their tokens, and says what each may do. */
 export interface Users {
-  /** What a token says of its caller; `undefined` for a token of nobody. Rejects with `unavailable` without the issuer's keys. */
+  /** What a token says of its caller; `undefined` for a token of no user. Rejects with `unavailable` without the issuer's keys. */
   verify(token: string): Promise<AuthInfo | undefined>;
   /** The principal of a caller that was admitted. */
   readonly principalOf: (caller: Pick<Caller, "authInfo">) => Principal | undefined;

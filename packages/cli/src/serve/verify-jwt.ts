@@ -8,7 +8,7 @@ import type { JwtUsers } from "./user-rights.ts";
 /** What a JSON Web Token says of its caller; `undefined` for one that is not valid here. */
 export type VerifyJwt = (token: string) => Promise<AuthInfo | undefined>;
 
-/** Signatures with the private key of the issuer: whoever can check one cannot make one. */
+/** Signatures with the private key of the issuer: a server that checks one cannot make one. */
 const algorithms = [
   "ES256",
   "ES384",

@@ -83,7 +83,7 @@ export async function connect(
 }
 
 /** What a server is shown. */
-interface Access {
+interface Credentials {
   readonly token: string | undefined;
   readonly headers: Readonly<Record<string, string>>;
   readonly signIn: AuthProvider | undefined;
@@ -91,7 +91,7 @@ interface Access {
 
 async function transportTo(
   url: URL,
-  { token, headers, signIn }: Access,
+  { token, headers, signIn }: Credentials,
   files: Pick<FileSender<never>, "fetch"> | undefined,
 ): Promise<Transport> {
   if (url.protocol.startsWith("ws"))

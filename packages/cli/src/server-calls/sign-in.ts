@@ -20,8 +20,8 @@ interface CommandSignIn {
 }
 
 /**
- * Signs in with OAuth when the server asks for it, as the bridge does and with the tokens that it keeps: who signed in there is
- * known here, and the other way round. Its code is loaded at the first 401. Servers that name no authorization server want a token.
+ * Signs in with OAuth when the server asks for it, as the bridge does and with the tokens that it keeps: one sign-in serves
+ * both. Its code is loaded at the first 401. Servers that name no authorization server want a token.
  */
 export function commandSignIn(
   server: URL,
@@ -49,7 +49,7 @@ export function commandSignIn(
   };
 }
 
-/** A script has nobody who could sign in. */
+/** A script has no user that could sign in. */
 async function showOnTerminal(url: URL): Promise<void> {
   if (!process.stderr.isTTY)
     throw new SluiceError(

@@ -111,7 +111,7 @@ export function exitStatus(outcome: Outcome): number {
 /** Origin of an error that a server answered with. */
 export const answerOrigin = "server";
 
-/** Origin of an error of a server that wants TLS to say who the client is. */
+/** Origin of an error of a server that requires a client certificate. */
 export const tlsOrigin = "tls";
 
 function hintFor(error: SluiceError, takesOutput: boolean): string | undefined {

@@ -18,7 +18,7 @@ import { totalMsOf, type StreamSettings } from "../download/stream-options.ts";
 import { lateError, throughputRules } from "../net/timeouts.ts";
 import { diskOrigin } from "../save/disk-error.ts";
 import { maxFileBytesOf, requestTree, type TreeAnswer } from "./request-tree.ts";
-import { SmallFiles } from "./small-files.ts";
+import { SmallFileDisk } from "./small-files.ts";
 
 /** A file to save among many. */
 export interface FileAmongMany {
@@ -72,7 +72,7 @@ export async function saveTogether(
   for (const [index, { size = 0 }] of files.entries())
     if (size > maxFileBytes) options.onEnd(index, { alone: true });
     else fitting.push(index);
-  const disk = new SmallFiles(options);
+  const disk = new SmallFileDisk(options);
   for (const batch of batchesOf(files, fitting, options.bounds))
     await saveBatch(client, { files, disk, ...options }, batch);
 }
@@ -103,7 +103,7 @@ function* batchesOf(
 
 interface BatchRun extends TogetherOptions {
   readonly files: readonly FileAmongMany[];
-  readonly disk: SmallFiles;
+  readonly disk: SmallFileDisk;
 }
 
 /** Saves the files of one call, and asks again for what is missing after a break. */

@@ -18,7 +18,7 @@ export interface WholeFile {
 }
 
 /** Saves small files: each appears whole, durable and under its name, or not at all. Nothing of one is kept for another run. */
-export class SmallFiles {
+export class SmallFileDisk {
   readonly #overwrite: boolean;
 
   constructor({ overwrite }: { readonly overwrite: boolean }) {

@@ -6,7 +6,9 @@ import { diskError, diskOrigin } from "../save/disk-error.ts";
 /** A folder that gets a tree of files, in folders that are made as they are needed. */
 export class TreeFolder {
   readonly #root: string;
+  // recent ones: of a tree without an end memory is not to grow
   readonly #made = new Map<string, Promise<void>>();
+  readonly #found = new Map<string, Promise<boolean>>();
 
   constructor(root: string) {
     this.#root = root;
@@ -26,11 +28,35 @@ export class TreeFolder {
     return file;
   }
 
+  /** The path of a file that may be there: `undefined` if a link or a file stands in place of one of its folders, or none. */
+  async find(path: string): Promise<string | undefined> {
+    const parts = path.split("/");
+    for (let depth = 1; depth < parts.length; depth += 1) {
+      const folder = join(this.#root, ...parts.slice(0, depth));
+      let isThere = this.#found.get(folder);
+      if (!isThere) remember(this.#found, folder, (isThere = isRealFolder(folder)));
+      if (!(await isThere)) return undefined;
+    }
+    return join(this.#root, ...parts);
+  }
+
   #make(folder: string, isRoot: boolean): Promise<void> {
     let making = this.#made.get(folder);
-    if (!making) this.#made.set(folder, (making = isRoot ? makeRoot(folder) : makeFolder(folder)));
+    if (!making)
+      remember(this.#made, folder, (making = isRoot ? makeRoot(folder) : makeFolder(folder)));
     return making;
   }
+}
+
+function remember<T>(folders: Map<string, T>, folder: string, fact: T): void {
+  if (folders.size >= maxFolders) folders.clear();
+  folders.set(folder, fact);
+}
+
+const maxFolders = 10_000;
+
+async function isRealFolder(folder: string): Promise<boolean> {
+  return (await lstat(folder).catch(() => undefined))?.isDirectory() ?? false;
 }
 
 async function makeRoot(folder: string): Promise<void> {

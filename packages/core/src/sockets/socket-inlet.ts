@@ -46,10 +46,10 @@ export const staleConnection = "STALE_CONNECTION";
 
 const resets: ReadonlySet<unknown> = new Set(["ECONNRESET", "EPIPE"]);
 
-type Connect = (options: ConnectOptions, callback?: unknown) => Socket;
+type Connect = (options: SocketOptions, callback?: unknown) => Socket;
 
 /** What an agent passes on of its own options and of those of a request. */
-interface ConnectOptions {
+interface SocketOptions {
   readonly host?: string;
   readonly port?: number;
   readonly onread?: object;

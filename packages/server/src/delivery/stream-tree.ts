@@ -89,7 +89,7 @@ function openTree(
   const permits = new MountPermits(tag, address);
   const leave = transfers.take(tag, address, undefined);
   const lease = leases.open(tag, address);
-  const run: TreeRun = {
+  const run: TreeResponse = {
     parts,
     call,
     identified,
@@ -128,7 +128,7 @@ function lesserOf(a: TreeBounds, b: TreeBounds): TreeBounds {
 }
 
 /** What the files of one response share. */
-interface TreeRun {
+interface TreeResponse {
   readonly parts: StreamParts;
   readonly call: TreeCall;
   readonly identified: IdentifiedCall;
@@ -141,7 +141,7 @@ interface TreeRun {
 }
 
 /** The part of an index. Order: rate → mount and key → access → scopes → owner → open → size → policy → record. */
-async function openFile(run: TreeRun, i: number, signal: AbortSignal): Promise<TreePart> {
+async function openFile(run: TreeResponse, i: number, signal: AbortSignal): Promise<TreePart> {
   const { parts, call, identified } = run;
   const { mcp, ctx, uris } = call;
   const uri = uris[i]!;
@@ -164,7 +164,11 @@ async function openFile(run: TreeRun, i: number, signal: AbortSignal): Promise<T
   }
 }
 
-async function openAllowed(run: TreeRun, uri: string, signal: AbortSignal): Promise<OpenedObject> {
+async function openAllowed(
+  run: TreeResponse,
+  uri: string,
+  signal: AbortSignal,
+): Promise<OpenedObject> {
   const { parts, call, identified, permits, client } = run;
   const { principal } = identified;
   const place = findPlace(parts.mounts, uri, principal);
@@ -199,7 +203,7 @@ async function openAllowed(run: TreeRun, uri: string, signal: AbortSignal): Prom
 }
 
 async function partOf(
-  run: TreeRun,
+  run: TreeResponse,
   i: number,
   opened: OpenedObject,
   entry: AuditEntry,
@@ -225,7 +229,7 @@ async function partOf(
 
 /** All of a small file, as long as the memory of responses has room for it. */
 async function readAhead(
-  { lease }: TreeRun,
+  { lease }: TreeResponse,
   opened: OpenedObject,
   size: number,
   signal: AbortSignal,
@@ -261,7 +265,7 @@ function hasRoom(lease: ByteLease, bytes: number): boolean {
 
 /** The end of a file: its record, its bytes in the rate, and its memory. */
 function endOf(
-  { parts, identified, lease }: TreeRun,
+  { parts, identified, lease }: TreeResponse,
   entry: AuditEntry,
   leasedBytes: number,
 ): EndFile {

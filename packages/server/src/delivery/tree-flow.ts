@@ -10,7 +10,7 @@ import {
 import type { OpenedObject } from "@sluice/storage";
 
 /** A file that was opened for a response with many. */
-export interface OpenedFile {
+export interface OpenedTreeFile {
   readonly head: TreeHead;
   readonly opened: OpenedObject;
   /** All of it, if it was read ahead; `opened` is then used up. */
@@ -27,7 +27,7 @@ export type EndFile = (
 ) => void;
 
 /** What comes at an index: a file, or why it does not come. */
-export type TreePart = OpenedFile | { readonly refusal: TreeRefusal };
+export type TreePart = OpenedTreeFile | { readonly refusal: TreeRefusal };
 
 /** Opens the file of an index. Never rejects. */
 type OpenPart = (i: number, signal: AbortSignal) => Promise<TreePart>;
@@ -52,8 +52,8 @@ export class TreeFlow implements ByteFlow {
   /** Of the file in progress that is not in memory. */
   #sentBytes = 0;
   /** Files whose last byte is in the batch, or was handed over with the last one. */
-  #batched: SentFile[] = [];
-  #handed: SentFile[] = [];
+  #batched: FramedFile[] = [];
+  #handed: FramedFile[] = [];
 
   constructor(count: number, open: OpenPart) {
     this.#count = count;
@@ -66,7 +66,7 @@ export class TreeFlow implements ByteFlow {
       for (let i = 0, next = 0; i < this.#count; i += 1) {
         while (next < this.#count && next < i + openAhead) this.#begin(next++);
         const { part } = this.#opening[0]!;
-        // nobody waits for a slow storage with bytes that are there
+        // bytes that are there do not wait for a slow storage
         if (!this.#opening[0]!.isReady) await this.#flush();
         const opened = await part;
         this.#opening.shift();
@@ -108,7 +108,7 @@ export class TreeFlow implements ByteFlow {
     }
   }
 
-  async #sendFile(file: OpenedFile): Promise<void> {
+  async #sendFile(file: OpenedTreeFile): Promise<void> {
     const { head, opened, content, end } = file;
     this.#sentBytes = 0;
     await this.#emit(formatTreeFrame(head));
@@ -126,7 +126,7 @@ export class TreeFlow implements ByteFlow {
   }
 
   /** Sends exactly the promised bytes; gives the fault if those of the file were others. */
-  async #sendBody({ head: { size }, opened }: OpenedFile): Promise<unknown> {
+  async #sendBody({ head: { size }, opened }: OpenedTreeFile): Promise<unknown> {
     let fault: unknown;
     try {
       for await (const chunk of chunksOf(opened.body, this.#stop.signal)) {
@@ -173,7 +173,7 @@ interface Opening {
   isReady: boolean;
 }
 
-interface SentFile {
+interface FramedFile {
   readonly end: EndFile;
   readonly bytes: number;
 }

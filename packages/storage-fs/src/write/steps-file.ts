@@ -179,7 +179,7 @@ async function toStepsFile(
     async close(owned) {
       try {
         if (owned ?? isOwn) {
-          // whoever resumes it counts all of its bytes, also after a power cut
+          // the writer that resumes it counts all of its bytes, also after a power cut
           await (owned?.file ?? file).datasync();
           await renamed(ownPath, common);
         }

@@ -22,7 +22,7 @@ export interface Route {
    * the URL, which the route verifies.
    */
   readonly credential: "bearer" | "url";
-  /** Answers everyone, since nothing says who callers are: not behind a check of access tokens, which browsers do not send. */
+  /** Answers every caller, since none is identified: not behind a check of access tokens, which browsers do not send. */
   readonly isOpenByDefault?: boolean;
   /** What pages of other origins may do. Absent: nothing. */
   readonly cors?: CorsTerms;

@@ -1,8 +1,7 @@
 import { SluiceError } from "@sluice/core";
-import { LISTEN_METHOD, onAbort, sleep } from "@sluice/core/internal";
+import { defer, type Deferred, LISTEN_METHOD, onAbort, sleep } from "@sluice/core/internal";
 import type { JSONRPCNotification } from "@modelcontextprotocol/client";
 import type { ServerLink } from "../../upstream/server-link.ts";
-import { defer, type Deferred } from "../../messages/deferred.ts";
 import type { HostLink } from "../host-link.ts";
 import { membersOf, type Members } from "../../messages/messages.ts";
 import { SUBSCRIPTION_KEY, withEnvelope } from "../../messages/envelope.ts";

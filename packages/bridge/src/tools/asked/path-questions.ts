@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { JSONRPCRequest } from "@modelcontextprotocol/client";
 import { SluiceError } from "@sluice/core";
-import { abortable } from "@sluice/core/internal";
+import { abortable, defer } from "@sluice/core/internal";
 import { formOf, valueIn, type HostQuestion, showsForms } from "../../confine/consent.ts";
 import type { SendableFile, SendFolders } from "../../confine/send-folders.ts";
 import type { RequestDecision } from "../../messages/hooks.ts";
@@ -9,7 +9,6 @@ import { codes, membersOf, type Answer, type Members } from "../../messages/mess
 import { faultWords, quoted, toolFault } from "../tool-answer.ts";
 import type { ToolContext } from "../tool-context.ts";
 import { asksForFiles, type FileAnswers } from "./file-answers.ts";
-import { defer } from "../../messages/deferred.ts";
 import { CAPABILITIES_KEY } from "../../messages/envelope.ts";
 import { GIVES_FILE_META, type ToolSendSettings } from "../send-file.ts";
 

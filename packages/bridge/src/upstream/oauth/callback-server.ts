@@ -2,8 +2,7 @@ import { once } from "node:events";
 import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { SluiceError } from "@sluice/core";
-import { readTarget, within } from "@sluice/core/internal";
-import { defer } from "../../messages/deferred.ts";
+import { defer, readTarget, within } from "@sluice/core/internal";
 
 /** Where an authorization server sends the user's browser back to (RFC 8252 §7.3). */
 export interface CallbackServer {
