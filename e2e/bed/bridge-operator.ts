@@ -55,12 +55,19 @@ export async function openOperator(hold: ResultHold = createMemoryHold()): Promi
     onWarning() {},
   });
   server.on("request", toNodeHandler(createHandler({ sluice })));
+  const sessions: Promise<void>[] = [];
   onTestFinished(async () => {
+    // a program behind a bridge ends some time after its host
+    await Promise.all(sessions);
     server.closeAllConnections();
     server.close();
     await hold.close();
   });
-  return { hold, sluice, run: (session) => void runSession(session, { hold, sluice }) };
+  return {
+    hold,
+    sluice,
+    run: (session) => void sessions.push(runSession(session, { hold, sluice })),
+  };
 }
 
 async function runSession(

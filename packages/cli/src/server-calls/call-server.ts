@@ -100,7 +100,7 @@ function describe(error: unknown, { protocol }: URL): readonly [SluiceErrorCode,
   if (errno !== undefined && protocol === "https:" && cutCodes.test(errno))
     return [
       "unavailable",
-      `disconnects (${errno}): does it require a certificate of its clients (--cert)?`,
+      `cannot be reached (${errno}), or requires a certificate of its clients (--cert)`,
     ];
   if (errno !== undefined) return ["unavailable", `cannot be reached (${errno})`];
   if ((error as { code?: unknown }).code === "REQUEST_TIMEOUT")
