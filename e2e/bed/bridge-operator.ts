@@ -25,8 +25,8 @@ import type { Behind } from "../../packages/bridge/test/filing.ts";
 export interface Operator {
   readonly hold: ResultHold;
   readonly sluice: Sluice;
-  /** Runs a bridge for one session of a caller. */
-  readonly run: (session: LinkSession) => void;
+  /** Runs a bridge for one session of a caller. Resolves when it has ended. */
+  readonly run: (session: LinkSession) => Promise<void>;
 }
 
 /** One host's session. */
@@ -55,19 +55,12 @@ export async function openOperator(hold: ResultHold = createMemoryHold()): Promi
     onWarning() {},
   });
   server.on("request", toNodeHandler(createHandler({ sluice })));
-  const sessions: Promise<void>[] = [];
   onTestFinished(async () => {
-    // a program behind a bridge ends some time after its host
-    await Promise.all(sessions);
     server.closeAllConnections();
     server.close();
     await hold.close();
   });
-  return {
-    hold,
-    sluice,
-    run: (session) => void sessions.push(runSession(session, { hold, sluice })),
-  };
+  return { hold, sluice, run: (session) => runSession(session, { hold, sluice }) };
 }
 
 async function runSession(
@@ -104,10 +97,14 @@ export async function linkedHost(
 ): Promise<Client> {
   const { InMemoryTransport } = await import("@modelcontextprotocol/client");
   const [inner, transport] = InMemoryTransport.createLinkedPair();
-  operator.run({ transport: inner, behind, ...session });
+  const bridge = operator.run({ transport: inner, behind, ...session });
   const client = typeof host === "string" ? createHost(host) : host;
   await client.connect(transport);
-  onTestFinished(() => client.close());
+  onTestFinished(async () => {
+    await client.close();
+    // a program behind the bridge ends some time after its host
+    await bridge;
+  });
   return client;
 }
 

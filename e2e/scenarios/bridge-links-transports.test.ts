@@ -46,7 +46,7 @@ async function expectLinked(client: Client): Promise<void> {
 
 async function webSocketTo(operator: Operator, behind: URL): Promise<string> {
   const server = await listenWebSocket(
-    () => new BridgingServer((transport) => operator.run({ transport, behind })),
+    () => new BridgingServer((transport) => void operator.run({ transport, behind })),
     { anonymous: true },
   );
   onTestFinished(() => server.close({ deadlineMs: 1_000 }));

@@ -198,7 +198,7 @@ test("a host of 2025-03-26 gets words alone: it refuses blocks that it does not 
   const operator = await openOperator();
   const { InMemoryTransport } = await import("@modelcontextprotocol/client");
   const [inner, transport] = InMemoryTransport.createLinkedPair();
-  operator.run({ transport: inner, behind: await startLargeServer() });
+  void operator.run({ transport: inner, behind: await startLargeServer() });
   const answers = new Map<unknown, any>();
   // oxlint-disable-next-line unicorn/prefer-add-event-listener -- transports of the SDK have properties only
   transport.onmessage = (message: any) => void answers.set(message.id, message.result);
