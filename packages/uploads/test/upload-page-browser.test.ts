@@ -194,7 +194,9 @@ describe.skipIf(!hasBrowser)("the upload page in a browser", () => {
     expect(loud).not.toBe(quiet);
     await choose("Photo", [named("a.png", png(1_000), "image/png")]);
     await until("a.png", "sent");
-    expect([await colour("#done"), await colour(".choose")]).toEqual([loud, quiet]);
+    await expect
+      .poll(async () => [await colour("#done"), await colour(".choose")])
+      .toEqual([loud, quiet]);
     await page.getByRole("button", { name: "Done" }).click();
     await page.getByText("tell it: “The files are sent.”").waitFor();
     await answerOf(asked);
