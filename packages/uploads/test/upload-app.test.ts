@@ -139,10 +139,9 @@ describe.each(eras)("%s", (era) => {
     expect(text.match(/<script|<style|<\/script|<\/style/g)).toHaveLength(4);
   });
 
-  test("a host with Apps is asked in the App, although it could open a page", async () => {
+  test("a host with Apps is asked in the App, by a URL that only the host gets", async () => {
     const server = await startUploadServer();
-    const capabilities = { ...withApps, elicitation: { url: {} } };
-    const { client } = await connect(server, { era, capabilities });
+    const { client } = await connect(server, { era, capabilities: withApps });
     const { result, url, message, data } = await ask(client);
     expect(data["status"]).toBe("upload_required");
     expect(message).toBe(
@@ -151,6 +150,15 @@ describe.each(eras)("%s", (era) => {
     expect(url.startsWith(`${server.url}/upload-page/app/`)).toBe(true);
     // a model gets the content, and in some hosts the data
     expect(JSON.stringify([result.content, data])).not.toContain("/upload-page/app/");
+  });
+
+  test("a host with Apps that opens pages itself is told of no App", async () => {
+    const capabilities = { ...withApps, elicitation: { url: {} } };
+    const { client, lastBody } = await connect(await startUploadServer(), { era, capabilities });
+    await client.listTools();
+    expect(lastBody()).not.toMatch(/ui:\/\/|"ui"|ui\/resourceUri/);
+    const { result } = await ask(client, "request_upload");
+    expect(JSON.stringify(result)).not.toContain("upload-page/app");
   });
 
   test("the tool goes on with the files of an answer that the App gave", async () => {

@@ -29,11 +29,16 @@ export interface HostApp {
   readonly endpointUrl: string;
 }
 
-/** Whether the host of a call shows Apps. With SDK v1 there are none. */
+/**
+ * Whether the host of a call gets Apps: it shows them, and has no `elicitation.url`, with which a tool goes on in the same call.
+ * With SDK v1 there are none.
+ */
 export function showsApps(mcp: McpServer, ctx: ServerContext): boolean {
   if (isFromV1(mcp)) return false;
-  const declaration: { readonly mimeTypes?: unknown } | undefined = clientCapabilities(mcp, ctx)
-    ?.extensions?.[appsExtensionId];
+  const capabilities = clientCapabilities(mcp, ctx);
+  if (capabilities?.elicitation?.url) return false;
+  const declaration: { readonly mimeTypes?: unknown } | undefined =
+    capabilities?.extensions?.[appsExtensionId];
   return Array.isArray(declaration?.mimeTypes) && declaration.mimeTypes.includes(appType);
 }
 

@@ -96,9 +96,7 @@ export function createAskForFiles({
   ): Promise<FilesOutcome<F>> {
     const { message, fields, onProgress, uploadId } = request;
     const isInApp = hasApp && showsApps(mcp, ctx);
-    const declaredWay = wayTo(mcp, ctx);
-    const way =
-      isInApp && declaredWay.kind === "page" ? ({ kind: "result" } as const) : declaredWay;
+    const way = wayTo(mcp, ctx);
     const begunAt = systemClock.now();
     const canRepeat = isStateless(mcp) || Object.hasOwn(request, "uploadId");
     const until = canRepeat && !wantsProgress(ctx) ? begunAt + patienceMs : undefined;
