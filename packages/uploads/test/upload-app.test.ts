@@ -152,7 +152,7 @@ describe.each(eras)("%s", (era) => {
     expect(JSON.stringify([result.content, data])).not.toContain("/upload-page/app/");
   });
 
-  test("a host with Apps that opens pages itself is told of no App", async () => {
+  test("a host with Apps that opens pages itself gets no App", async () => {
     const capabilities = { ...withApps, elicitation: { url: {} } };
     const { client, lastBody } = await connect(await startUploadServer(), { era, capabilities });
     await client.listTools();
