@@ -71,9 +71,11 @@ async function sendFile(browser, url, era) {
   await page.getByText("Tools", { exact: true }).first().click();
   await page.getByText("count_lines").first().click();
   await page.getByRole("button", { name: "Execute Tool" }).click();
-  const opened = context.waitForEvent("page");
-  await page.getByRole("button", { name: "Open in Browser" }).click();
-  const upload = await opened;
+  // together: a wait that fails alone would end this process before its children
+  const [upload] = await Promise.all([
+    context.waitForEvent("page"),
+    page.getByRole("button", { name: "Open in Browser" }).click(),
+  ]);
   const text = { name: "poem.txt", mimeType: "text/plain", buffer: Buffer.from("one\ntwo\n") };
   await upload.locator("input[type=file]").setInputFiles(text);
   await upload.getByText("sent", { exact: false }).first().waitFor();

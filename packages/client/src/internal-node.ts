@@ -8,7 +8,7 @@ export { createPublicLookup, ensurePublic } from "./net/node/http-exchange.ts";
 export { settingsOf } from "./download/stream-options.ts";
 export { boundsFor } from "./tree/request-tree.ts";
 export { saveTogether } from "./tree/save-together.ts";
-export { TreeFolder } from "./tree/tree-folder.ts";
+export { pathKey, TreeFolder } from "./tree/tree-folder.ts";
 export { diskError } from "./save/disk-error.ts";
 export { readFault } from "./upload/source/path-source.ts";
 export { randomPartName, writerOfPart } from "./save/part-name.ts";

@@ -138,6 +138,7 @@ export {
   TREE_TYPE,
   type TreeBounds,
   treeBounds,
+  lesserTreeBounds,
   treeBoundsIn,
   type TreeHead,
   type TreeRefusal,

@@ -1,5 +1,5 @@
 import { lstatSync } from "node:fs";
-import { scaleOf } from "@sluice/client/internal";
+import { pathKey, scaleOf } from "@sluice/client/internal";
 import type { Consent, StreamFacts } from "@sluice/client";
 import { SluiceError } from "@sluice/core";
 import {
@@ -13,7 +13,6 @@ import { type ExpectedDigest, readChecksums } from "../download/checksum-file.ts
 import { createBudget, createConsent } from "../download/consent.ts";
 import { asFolder, ensureFolder, OutputFolder, pathIn } from "../download/output-folder.ts";
 import { findPresent } from "../download/present-file.ts";
-import { pathKey } from "../download/resource-path.ts";
 import { createPace } from "../download/rate-limit.ts";
 import {
   openStream,

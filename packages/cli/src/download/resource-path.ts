@@ -32,11 +32,6 @@ export function pathOfReadable(readable: string): string {
   return readable.replace(/^[a-z][a-z0-9+.-]*:(?:\/\/[^/]*\/?)?/i, "");
 }
 
-/** What two paths have in common that are one file here: where case does not count, one would replace the other. */
-export function pathKey(path: string): string {
-  return process.platform === "linux" ? path : path.normalize("NFC").toLowerCase();
-}
-
 /** True for text that begins with a scheme, as every URI does. */
 export function hasScheme(text: string): boolean {
   return /^[a-z][a-z0-9+.-]*:/i.test(text);

@@ -148,13 +148,7 @@ function ensureForStdio(options: ServeCommandOptions): void {
     "--tls-cert": tlsCert,
     "--tls-key": tlsKey,
   };
-  for (const [name, value] of Object.entries(httpOptions))
-    if (value !== undefined && value !== false)
-      throw fault(
-        "invalid_argument",
-        `${name} has no effect with --stdio`,
-        "leave one of them out",
-      );
+  ensureNone(httpOptions, "has no effect with --stdio");
   if (!isLoopbackHost(host))
     throw fault(
       "invalid_argument",
@@ -170,13 +164,14 @@ function ensureUsersAlone({ token, allowAnonymous, stdio, config }: ServeCommand
     "--allow-anonymous": allowAnonymous,
     "--stdio": stdio,
   };
-  for (const [name, value] of Object.entries(others))
+  ensureNone(others, `does not go with the users of ${config}`);
+}
+
+/** Throws for the first option that is set; `fact` says why it may not be. */
+function ensureNone(options: Readonly<Record<string, unknown>>, fact: string): void {
+  for (const [name, value] of Object.entries(options))
     if (value !== undefined && value !== false)
-      throw fault(
-        "invalid_argument",
-        `${name} does not go with the users of ${config}`,
-        "leave one of them out",
-      );
+      throw fault("invalid_argument", `${name} ${fact}`, "leave one of them out");
 }
 
 /** A size without a folder would change nothing, and a port that is chosen at the start is not known before. */

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { pathKey } from "../download/resource-path.ts";
+import { pathKey } from "@sluice/client/internal";
 
 /**
  * Which paths were seen, of millions: 64 bits of a digest each, so at most 32 bytes. Two paths with the same bits count as one: of

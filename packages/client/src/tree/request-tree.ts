@@ -1,6 +1,7 @@
 import { SluiceError, type ByteFlow } from "@sluice/core";
 import {
   EXTENSION_ID,
+  lesserTreeBounds,
   maxTreeFileBytes,
   TREE_METHOD,
   TREE_TYPE,
@@ -24,12 +25,7 @@ interface KnowingClient {
 export function boundsFor(client: RequestingClient): TreeBounds | undefined {
   const { extensions } = (client as KnowingClient).getServerCapabilities?.() ?? {};
   const serverBounds = treeBoundsIn(extensions?.[EXTENSION_ID]);
-  return (
-    serverBounds && {
-      maxFiles: Math.min(serverBounds.maxFiles, treeBounds.maxFiles),
-      maxBytes: Math.min(serverBounds.maxBytes, treeBounds.maxBytes),
-    }
-  );
+  return serverBounds && lesserTreeBounds(serverBounds, treeBounds);
 }
 
 /** The response to a call for many files. */

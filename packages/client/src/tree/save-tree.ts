@@ -8,7 +8,7 @@ import { diskOrigin } from "../save/disk-error.ts";
 import { streamToSave } from "../save/savable-stream.ts";
 import { boundsFor } from "./request-tree.ts";
 import { saveTogether, type EndAmongMany } from "./save-together.ts";
-import { TreeFolder } from "./tree-folder.ts";
+import { pathKey, TreeFolder } from "./tree-folder.ts";
 import type {
   FailedTreeFile,
   SavedTree,
@@ -42,11 +42,8 @@ export async function saveTree(
   const stop = new AbortController();
   const removeListener = onAbort(options.signal, (reason) => stop.abort(reason));
   try {
-    return await new TreeRun(client, files, folder, {
-      ...options,
-      jobs,
-      signal: stop.signal,
-    }).save();
+    const runOptions = { ...options, jobs, signal: stop.signal };
+    return await new TreeRun(client, files, folder, runOptions).save((error) => stop.abort(error));
   } catch (error) {
     stop.abort(error);
     throw error;
@@ -74,8 +71,7 @@ function ensurePaths(files: readonly TreeFile[]): void {
       throw new TypeError(
         `saveTree: the path ${JSON.stringify(path)} is not plain names with / between them`,
       );
-    // where case does not count, one would replace the other
-    const key = process.platform === "linux" ? path : path.normalize("NFC").toLowerCase();
+    const key = pathKey(path);
     if (takenPaths.has(key))
       throw new TypeError(`saveTree: two files have the path ${JSON.stringify(path)}`);
     takenPaths.add(key);
@@ -111,14 +107,21 @@ class TreeRun {
     this.#totalBytes = totalOf(files);
   }
 
-  async save(): Promise<SavedTree> {
-    const { jobs } = this.#options;
+  /** `stop` ends the other calls after a fault of one. */
+  async save(stop: (error: unknown) => void): Promise<SavedTree> {
+    const { jobs, signal } = this.#options;
     const alone = await this.#saveTogether();
     let next = 0;
     const work = async (): Promise<void> => {
-      while (next < alone.length) await this.#saveAlone(alone[next++]!);
+      try {
+        while (next < alone.length) await this.#saveAlone(alone[next++]!);
+      } catch (error) {
+        stop(error);
+      }
     };
     await Promise.all(Array.from({ length: Math.min(jobs, alone.length) }, work));
+    // thrown once nothing is written any more
+    signal.throwIfAborted();
     const inOrder = <End>(ends: ReadonlyMap<number, End>): End[] =>
       this.#files.flatMap((_, index) => ends.get(index) ?? []);
     return { saved: inOrder(this.#saved), failed: inOrder(this.#failed) };

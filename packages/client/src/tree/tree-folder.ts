@@ -3,6 +3,11 @@ import { join } from "node:path";
 import { SluiceError } from "@sluice/core";
 import { diskError, diskOrigin } from "../save/disk-error.ts";
 
+/** What two paths have in common that are one file here: where case does not count, one would replace the other. */
+export function pathKey(path: string): string {
+  return process.platform === "linux" ? path : path.normalize("NFC").toLowerCase();
+}
+
 /** A folder that gets a tree of files, in folders that are made as they are needed. */
 export class TreeFolder {
   readonly #root: string;

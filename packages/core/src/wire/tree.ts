@@ -24,6 +24,14 @@ export const maxTreeFileBytes: number = 4 * 2 ** 20;
 /** Maximum text of a URI, in UTF-16 units. */
 export const maxTreeUriLength = 4_096;
 
+/** The bounds of a call between two sides. */
+export function lesserTreeBounds(one: TreeBounds, other: TreeBounds): TreeBounds {
+  return {
+    maxFiles: Math.min(one.maxFiles, other.maxFiles),
+    maxBytes: Math.min(one.maxBytes, other.maxBytes),
+  };
+}
+
 /** The bounds in a declaration of the extension; `undefined` if it has none, or no valid ones. */
 export function treeBoundsIn(declaration: unknown): TreeBounds | undefined {
   const { tree } = Object(declaration) as { readonly tree?: unknown };

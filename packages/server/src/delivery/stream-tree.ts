@@ -4,12 +4,12 @@ import {
   createFlowBody,
   definedMembers,
   joinChunks,
+  lesserTreeBounds,
   maxTreeFileBytes,
   maxTreeUriLength,
   TREE_TYPE,
   treeBounds,
   type ClientStreaming,
-  type TreeBounds,
   type TreeHead,
   type TreeRefusal,
 } from "@sluice/core/internal";
@@ -80,7 +80,7 @@ function openTree(
   if (typeof client !== "object" || !client.tree)
     throw new FaultError(rpcFault("client_capability", revisionOf(mcp)));
   if (!slot) throw new SluiceError("unsupported", "sluice: tree: no HTTP response to send it in");
-  const { maxFiles, maxBytes } = lesserOf(client.tree, treeBounds);
+  const { maxFiles, maxBytes } = lesserTreeBounds(client.tree, treeBounds);
   if (uris.length === 0 || uris.length > maxFiles)
     throw new SluiceError("invalid_argument", `sluice: tree: name 1 to ${maxFiles} resources`);
   const { transfers, leases } = parts;
@@ -117,13 +117,6 @@ function openTree(
     status: 200,
     headers: ["Content-Type", TREE_TYPE, ...shieldHeaders],
     transfer: { source: { body: createFlowBody(flow) }, end },
-  };
-}
-
-function lesserOf(a: TreeBounds, b: TreeBounds): TreeBounds {
-  return {
-    maxFiles: Math.min(a.maxFiles, b.maxFiles),
-    maxBytes: Math.min(a.maxBytes, b.maxBytes),
   };
 }
 
